@@ -19,8 +19,8 @@ import numpy as np
 
 from weftwork.report.figures import cards
 from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.record.road import execute
 from weftwork.study.results.link_use import sent_bytes
-from weftwork.study.run.execute import execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,8 +17,7 @@ from typing import Final
 import numpy as np
 
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.results.results import results
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import execute, results
 
 LEAF: Final = "{topology: leaf-spine, hosts: 64, radix: 16, link_rate: 400Gbps, cable_length: 20m}"
 TAPERED: Final = (

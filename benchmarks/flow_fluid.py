@@ -29,6 +29,8 @@ from machine import circumstances
 from numpy.typing import NDArray
 
 from weftwork.engine import _native
+from weftwork.engine.rows.flow_outcome import FLUID_REPORT_DTYPE
+from weftwork.engine.rows.flow_run import FLUID_RUN
 
 __all__ = ["main"]
 
@@ -123,9 +125,21 @@ def _run_weftwork(w: Workload, tolerance: float) -> tuple[NDArray[np.float64], d
     capacity = np.full(w.links, RATE_BPS / 8e12)  # bytes per ps
     weight = np.ones(len(w.path_link))
     size_bytes = w.size_bytes.astype(np.float64)
-    completed_ps, carried_bytes, _, stats = _native.fluid_run(
-        capacity, w.path_ptr, w.path_link, weight, w.at_ps, w.path, size_bytes, tolerance, 0
-    )
+    asked = {
+        "capacity": capacity,
+        "variable_ptr": w.path_ptr,
+        "hop_constraint": w.path_link,
+        "hop_weight": weight,
+        "start_at_ps": w.at_ps,
+        "start_variable": w.path,
+        "start_amount": size_bytes,
+        "tolerance": tolerance,
+        "check_every": 0,
+    }
+    run = _native.fluid_run(FLUID_RUN.values(None, asked))
+    completed_ps, carried_bytes = (run[name].view(np.float64) for name in ("completed_at_ps", "carried_units"))
+    (report,) = run["report"].view(FLUID_REPORT_DTYPE)
+    stats = {name: report[name].item() for name in FLUID_REPORT_DTYPE.names or ()}
     crossings = np.diff(w.path_ptr)[w.path]
     if not np.isclose(carried_bytes.sum(), (crossings * size_bytes).sum(), rtol=1e-9):
         raise SystemExit("the links have not carried what was sent")

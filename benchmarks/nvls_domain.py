@@ -17,9 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from weftwork.study.prepare.prepare import prepare
-from weftwork.study.results.results import results
-from weftwork.study.run.collective import collective_scenario
-from weftwork.study.run.execute import execute
+from weftwork.study.record.collective import collective_scenario
+from weftwork.study.record.road import execute, results
 from weftwork.topology.build import fabric_of_section
 
 SIZE = "512MiB"

@@ -24,8 +24,8 @@ import yaml
 
 from weftwork.report.figures import cards
 from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.record.road import execute
 from weftwork.study.results.ideal import ideal_times_ps, nic_ports
-from weftwork.study.run.execute import execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.results.results import results
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import execute, results
 
 __all__ = ["HASHES", "NICS", "main", "measure", "scenario"]
 

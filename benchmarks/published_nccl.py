@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.base.clock import SECOND_PS
 from weftwork.data.measured import measured
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.study.run.collective import collective_scenario, measure_collective
+from weftwork.study.record.collective import collective_scenario, measure_collective
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.collectives.call import bus_bandwidth_factor
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from weftwork.report.figures.cards import BLUE, CARD, DARK_STYLE, FONT, GREEN, GRID, INK, ORANGE, QUIET, VERMILION
 from weftwork.study.prepare.prepare import prepare
-from weftwork.study.run.collective import collective_scenario, measure_collective
+from weftwork.study.record.collective import collective_scenario, measure_collective
 
 __all__ = ["curves", "figure", "main"]
 

@@ -80,8 +80,12 @@ ROAD: Final = (
         package="spec",
         does="declares the key, and reads it",
         places=(
-            Place(file="src/weftwork/spec/device.py", text="kmin_bytes: int | None", value="field, bounds, default"),
-            Place(file="src/weftwork/spec/scenario/devices.py", text='"Ecn.kmin_bytes"', value="sentence and source"),
+            Place(
+                file="src/weftwork/spec/device.py",
+                text="kmin_bytes: int | None",
+                value="field, bounds, sentence, source",
+            ),
+            Place(file="src/weftwork/spec/scenario/devices.py", text="def device_rows", value="key of the user"),
             Place(file="src/weftwork/spec/scenario/reader.py", text="def _device", value="5KB becomes 5_000"),
         ),
         hands_over="Scenario",
@@ -96,7 +100,7 @@ ROAD: Final = (
             ),
             Place(
                 file="src/weftwork/study/prepare/ignored_keys.py",
-                text='"fabric.switch.ecn.kmin"',
+                text="row.effect.instead(",
                 value="what flows say of it",
             ),
         ),
@@ -118,7 +122,7 @@ ROAD: Final = (
         does="execute chooses the engine",
         places=(
             Place(file="src/weftwork/study/run/execute.py", text="def execute", value="packet, reference or flow"),
-            Place(file="src/weftwork/engine/packet.py", text='"port_kmin_bytes"', value="arrays by name"),
+            Place(file="src/weftwork/engine/packet.py", text="PACKET_INPUT.values", value="arrays by name"),
             Place(file="src/weftwork/engine/reference/switch.py", text="kmin_bytes", value="the same in Python"),
         ),
         hands_over="dict of arrays: from here on C++",
@@ -127,10 +131,10 @@ ROAD: Final = (
         package="native",
         does="simulates",
         places=(
-            Place(file="native/bindings.cpp", text='"port_kmin_bytes"', value="borrows the array"),
-            Place(file="native/packet/input.hpp", text="port_kmin_bytes", value="Input.port_kmin_bytes"),
+            Place(file="native/bindings.cpp", text="PacketInputRows", value="borrows the array"),
+            Place(file="native/rows/packet_run.hpp", text="port_kmin_bytes", value="Input.port_kmin_bytes"),
             Place(file="native/packet/departures.hpp", text="kmin_bytes", value="marks a packet, or not"),
-            Place(file="native/bindings_records.hpp", text="struct PortRow", value="PortRow.marks"),
+            Place(file="native/rows/outcome.hpp", text="struct PortCounters", value="PortCounters.marks"),
         ),
         hands_over="rows of records: back in Python",
         is_core=True,
@@ -138,14 +142,14 @@ ROAD: Final = (
     Station(
         package="engine (outcome)",
         does="views the rows by their dtype",
-        places=(Place(file="src/weftwork/engine/outcome.py", text='("marks", np.int64)', value='PORT_DTYPE "marks"'),),
+        places=(Place(file="src/weftwork/engine/rows/outcome.py", text="PORT_DTYPE", value='PORT_DTYPE "marks"'),),
         hands_over="Execution, with its Outcome",
     ),
     Station(
         package="study.results",
         does="makes tables and numbers",
         places=(
-            Place(file="src/weftwork/spec/result.py", text='"marks"', value="column and unit of links"),
+            Place(file="src/weftwork/spec/port_counts.py", text='"marks"', value="column and unit of links"),
             Place(file="src/weftwork/study/results/record.py", text='("marks", "marks"', value="number of the summary"),
         ),
         hands_over="Results",
@@ -163,7 +167,7 @@ ROAD: Final = (
             Place(
                 file="src/weftwork/report/answer.py", text="ECN marked", value="\u201cECN marked \u2026 packets\u201d"
             ),
-            Place(file="src/weftwork/report/page.py", text='"ECN marks"', value="tile \u201cECN marks\u201d"),
+            Place(file="src/weftwork/spec/numbers.py", text='"ECN marks"', value="tile \u201cECN marks\u201d"),
         ),
         hands_over="",
     ),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from weftwork.report.page import run_page
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 
 ROOT: Final = Path(__file__).parents[1]
 WIDTH_PX: Final = 1160  # chosen: the columns of a page side by side, text that can be read where README shows it

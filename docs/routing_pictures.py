@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weftwork.base.findings import Findings
 from weftwork.report.figures.cards import (
     BLUE,
     CARD,
@@ -130,9 +131,10 @@ def hops(picture: Picture) -> list[tuple[str, str, int]]:
     SystemExit : a hop is no route
     """
     fabric = picture.fabric
-    plan, mistakes = planned_routing(fabric, picture.name, paths=picture.paths)
-    if mistakes:
-        sys.exit(f"{picture.name}: {mistakes}")
+    findings = Findings()
+    plan = planned_routing(fabric, picture.name, findings, paths=picture.paths)
+    if findings.has_mistakes:
+        sys.exit(f"{picture.name}: {findings.mistakes}")
     routing, kinds = plan.routing, link_kinds(fabric)
     rule = channel_rule(kinds, routing.scheme, plan.channels)
     up = _up(picture)

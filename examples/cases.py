@@ -14,7 +14,7 @@ import weftwork
 from weftwork.hardware.prices import price_book
 from weftwork.study.plan.words import short_words
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.study.run.seeds import interval
+from weftwork.study.results.seeds import interval
 from weftwork.topology.bill import Bill, bill
 from weftwork.topology.build import fabric_of_section
 

@@ -44,28 +44,50 @@ std::span<const T> rows(nb::handle plan, const char* name) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-/// Lets `elements` show the array of that name, by id.
-template <typename I, typename T>
-void borrow(IdSpan<I, const T>& elements, nb::handle arrays, const char* name) {
-  elements = IdSpan<I, const T>(rows<T>(arrays, name));
-}
-
 template <typename T>
 [[gnu::noinline]] T number(nb::handle row, const char* name) {
   return nb::cast<T>(row[name]);
 }
 
-/// A record of whole numbers out of a dictionary, field by field, by the names of its description.
-template <Crossing T>
-T named(nb::handle fields) {
-  T record{};
-  auto* bytes = reinterpret_cast<std::uint8_t*>(&record);
-  for (const Field& each : Description<T>::kFields) {
-    const auto value = number<std::int64_t>(fields, each.name);
-    static_assert(std::is_trivially_copyable_v<T>);
-    std::memcpy(bytes + each.offset, &value, sizeof(value));
-  }
-  return record;
+/// A member of an input: a number, an id or a code.
+template <typename T>
+void read(T& value, nb::handle input, const char* name) {
+  if constexpr (kIsId<T> || std::is_enum_v<T>)
+    value = static_cast<T>(number<std::int32_t>(input, name));
+  else
+    value = number<T>(input, name);
+}
+
+/// A member of an input: a column, borrowed.
+template <typename T>
+void read(std::span<const T>& elements, nb::handle input, const char* name) {
+  elements = rows<T>(input, name);
+}
+template <typename I, typename T>
+void read(IdSpan<I, const T>& elements, nb::handle input, const char* name) {
+  elements = IdSpan<I, const T>(rows<T>(input, name));
+}
+
+/// A member of an input: the bytes of a record, borrowed; a ValueError where the core would read beyond them.
+template <typename Begins>
+void read(RecordBytes<Begins>& bytes, nb::handle input, const char* name) {
+  bytes = {rows<std::uint8_t>(input, name)};
+  if (!bytes.fits(bytes.size()))
+    throw nb::value_error((std::string("'") + name + "' is shorter than what the engine reads of it").c_str());
+}
+
+/// Members out of a dictionary, by the names of their declaration.
+template <ByName T>
+void fill(T& input, nb::handle from) {
+  Members<T>::each(input, [&](const char* name, auto& member) { read(member, from, name); });
+}
+
+/// An input out of a dictionary.
+template <ByName T>
+T named(nb::handle from) {
+  T input{};
+  fill(input, from);
+  return input;
 }
 
 using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;

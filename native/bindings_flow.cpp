@@ -20,6 +20,7 @@ namespace {
 using weftwork::flow::ConstraintHop;
 using weftwork::flow::ConstraintId;
 using weftwork::flow::VariableId;
+using weftwork::python::table;
 
 template <typename T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -27,12 +28,6 @@ using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 std::span<const T> view(const Array<T>& array) {
   return {array.data(), array.shape(0)};
-}
-
-/// Places as ids.
-template <typename I>
-std::span<const I> ids(const Array<std::int32_t>& array) {
-  return {reinterpret_cast<const I*>(array.data()), array.shape(0)};
 }
 
 nb::ndarray<nb::numpy, double, nb::ndim<1>> doubles(std::vector<double> values) {
@@ -125,31 +120,38 @@ class Fluid {
   weftwork::flow::Fluid fluid_;
 };
 
-nb::tuple fluid_run(const Array<double>& capacity, const Array<std::int64_t>& variable_ptr,
-                    const Array<std::int32_t>& variable_constraint, const Array<double>& variable_weight,
-                    const Array<double>& start_at_ps, const Array<std::int32_t>& start_variable,
-                    const Array<double>& start_amount, double tolerance, std::int64_t check_every) {
-  if (variable_ptr.shape(0) == 0 ||
-      variable_ptr(variable_ptr.shape(0) - 1) != static_cast<std::int64_t>(variable_constraint.shape(0)) ||
-      variable_constraint.shape(0) != variable_weight.shape(0) || start_at_ps.shape(0) != start_variable.shape(0) ||
-      start_at_ps.shape(0) != start_amount.shape(0))
+/// A run out of the members of `FluidInput`: completions by start, units carried by constraint, and how it went.
+nb::dict fluid_run(nb::dict from) {
+  const auto input = weftwork::python::named<weftwork::flow::FluidInput>(from);
+  if (input.variable_ptr.empty() ||
+      input.variable_ptr.back() != static_cast<std::int64_t>(input.hop_constraint.size()) ||
+      input.hop_constraint.size() != input.hop_weight.size() ||
+      input.start_at_ps.size() != input.start_variable.size() || input.start_at_ps.size() != input.start_amount.size())
     throw nb::value_error("the lengths of the arrays do not fit each other");
-  for (std::size_t i = 0; i < start_variable.shape(0); ++i)
-    check_range(start_variable(i), variable_ptr.shape(0) - 1, "no such variable");
-  const weftwork::flow::FluidInput input{
-      view(capacity),        view(variable_ptr), ids<ConstraintId>(variable_constraint),
-      view(variable_weight), view(start_at_ps),  ids<VariableId>(start_variable),
-      view(start_amount),    tolerance,          check_every};
+  for (const VariableId variable : input.start_variable)
+    check_range(variable.value, input.variable_ptr.size() - 1, "no such variable");
   weftwork::flow::FluidReport report;
   {
     const nb::gil_scoped_release released;
     report = weftwork::flow::run_fluid(input);
   }
-  nb::dict stats = stats_of(report.stats);
-  stats["cpu_s"] = report.cpu_s;
-  stats["most_alive"] = report.most_alive;
-  return nb::make_tuple(doubles(std::move(report.completed_at_ps)), doubles(std::move(report.carried_units)),
-                        report.worst_rate_error, stats);
+  const auto bytes_of = [](const std::vector<double>& values) {
+    return table<double>(values.size(), [&](double& value, std::size_t i) { value = values[i]; });
+  };
+  nb::dict found;
+  found["completed_at_ps"] = bytes_of(report.completed_at_ps);
+  found["carried_units"] = bytes_of(report.carried_units);
+  found["report"] = table<weftwork::python::FluidReportRow>(1, [&](weftwork::python::FluidReportRow& row, std::size_t) {
+    row = {.worst_rate_error = report.worst_rate_error,
+           .cpu_s = report.cpu_s,
+           .most_alive = report.most_alive,
+           .events = report.stats.events,
+           .full = report.stats.full,
+           .links = report.stats.links,
+           .rates = report.stats.rates,
+           .moves = report.stats.moves};
+  });
+  return found;
 }
 
 }  // namespace
@@ -158,12 +160,14 @@ namespace weftwork {
 
 void bind_flow(nb::module_& module) {
   nb::class_<Fluid>(module, "Fluid", "Max-min fair sharing from event to event; for tests.")
-      .def(nb::init<const Array<double>&, double>(), nb::arg("capacity"), nb::arg("tolerance"))
-      .def("add_variable", &Fluid::add_variable, nb::arg("constraint"), nb::arg("weight"))
-      .def("start", &Fluid::start, nb::arg("variable"), nb::arg("activity"), nb::arg("amount"), nb::arg("now_ps"))
-      .def("stop", &Fluid::stop, nb::arg("variable"), nb::arg("activity"), nb::arg("now_ps"))
-      .def("set_capacity", &Fluid::set_capacity, nb::arg("constraint"), nb::arg("capacity"), nb::arg("now_ps"))
-      .def("set_hops", &Fluid::set_hops, nb::arg("variable"), nb::arg("constraint"), nb::arg("weight"),
+      .def(nb::init<const Array<double>&, double>(), nb::arg("capacity"), nb::kw_only(), nb::arg("tolerance"))
+      .def("add_variable", &Fluid::add_variable, nb::kw_only(), nb::arg("constraint"), nb::arg("weight"))
+      .def("start", &Fluid::start, nb::arg("variable"), nb::kw_only(), nb::arg("activity"), nb::arg("amount"),
+           nb::arg("now_ps"))
+      .def("stop", &Fluid::stop, nb::arg("variable"), nb::kw_only(), nb::arg("activity"), nb::arg("now_ps"))
+      .def("set_capacity", &Fluid::set_capacity, nb::arg("constraint"), nb::kw_only(), nb::arg("capacity"),
+           nb::arg("now_ps"))
+      .def("set_hops", &Fluid::set_hops, nb::arg("variable"), nb::kw_only(), nb::arg("constraint"), nb::arg("weight"),
            nb::arg("now_ps"))
       .def("next", &Fluid::next)
       .def("advance", &Fluid::advance, nb::arg("now_ps"))
@@ -173,16 +177,9 @@ void bind_flow(nb::module_& module) {
       .def("carried", &Fluid::carried, nb::arg("now_ps"))
       .def("worst_error", &Fluid::worst_error)
       .def("stats", &Fluid::stats, nb::sig("def stats(self) -> dict[str, int]"));
-  module.def("fluid_run", &fluid_run, nb::arg("capacity"), nb::arg("variable_ptr"), nb::arg("variable_constraint"),
-             nb::arg("variable_weight"), nb::arg("start_at_ps"), nb::arg("start_variable"), nb::arg("start_amount"),
-             nb::arg("tolerance"), nb::arg("check_every"),
-             nb::sig("def fluid_run(capacity: NDArray[numpy.float64], variable_ptr: NDArray[numpy.int64], variable_con"
-                     "straint: NDArray[numpy.int32], variable_weight: NDArray[numpy.float64], start_at_ps: NDArray[num"
-                     "py.float64], start_variable: NDArray[numpy.int32], start_amount: NDArray[numpy.float64], toleran"
-                     "ce: float, check_every: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], float, dic"
-                     "t[str, float]]"),
-             "Run starts that are known beforehand: completions by start, units carried by constraint, worst rate "
-             "error, stats.");
+  module.def("fluid_run", &fluid_run, nb::arg("arrays"),
+             nb::sig("def fluid_run(arrays: dict[str, object]) -> dict[str, NDArray[numpy.uint8]]"),
+             "Run starts that are known beforehand: completions by start, units carried by constraint, and a report.");
 }
 
 }  // namespace weftwork

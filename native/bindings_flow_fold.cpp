@@ -159,26 +159,23 @@ nb::dict facts_of(const FoldFacts& facts) {
 /// Folds the job of an input; keeps no part of it.
 class FlowFold {
  public:
-  FlowFold(nb::dict input, std::int64_t folding, std::int64_t cell_limit, std::int64_t core_slots,
-           std::int32_t core_few, std::vector<std::uint64_t> link_fate) {
+  explicit FlowFold(nb::dict input) {
     const Job job = job_of(input);
     const FabricView fabric = fabric_of(input);
-    const auto mode = static_cast<Mode>(nb::cast<int>(input["mode"]));
+    const auto rows = weftwork::python::named<FoldRows>(input);
     const Layers layers = layers_of(input);
-    const weftwork::flow::Rule rule = weftwork::python::rule_of(input);
-    const DetourRule detours = weftwork::python::detours_of(input);
-    const auto factor = nb::cast<double>(input["wire_factor"]);
-    weftwork::IdSpan<weftwork::PortId, const std::int64_t> host_rate_bps;
-    weftwork::python::borrow(host_rate_bps, input, "host_rate_bps");
+    const auto routes = weftwork::python::named<RouteRuleRows>(input);
+    const weftwork::flow::Rule rule = weftwork::python::rule_of(routes);
+    const DetourRule detours = weftwork::python::detours_of(routes);
     FoldOptions options;
-    options.folding = static_cast<Folding>(folding);
-    options.cell_limit = cell_limit;
-    options.core = {.slots = core_slots, .few = core_few};
-    options.wire = {factor, factor};
-    options.link_fate = weftwork::IdSpan<LinkId, const std::uint64_t>(link_fate);
+    options.folding = rows.folding;
+    options.cell_limit = rows.cell_limit;
+    options.core = {.slots = rows.core_slots, .few = rows.core_few};
+    options.wire = {rows.wire_factor, rows.wire_factor};
+    options.link_fate = rows.link_fate;
     const nb::gil_scoped_release released;
-    const Links links = links_of(job, fabric.port_rate_bps, host_rate_bps);
-    Router router(fabric, mode, layers, rule, detours);
+    const Links links = links_of(job, fabric.port_rate_bps, rows.host_rate_bps);
+    Router router(fabric, rows.mode, layers, rule, detours);
     router.tell_stages(false);
     capacity_ = links.capacity.items();
     try {
@@ -210,12 +207,7 @@ namespace weftwork {
 
 void bind_flow_fold(nb::module_& module) {
   nb::class_<FlowFold>(module, "FlowFold", "What a job folds into, for tests; see native/flow/fold.hpp.")
-      .def(nb::init<nb::dict, std::int64_t, std::int64_t, std::int64_t, std::int32_t, std::vector<std::uint64_t>>(),
-           nb::arg("arrays"), nb::arg("folding"), nb::arg("cell_limit"), nb::arg("core_slots"), nb::arg("core_few"),
-           nb::arg("link_fate"),
-           nb::sig("def __init__(self, arrays: dict[str, object], folding: int, cell_limit: int, core_slots: int, "
-                   "core_few: int, "
-                   "link_fate: list[int]) -> None"))
+      .def(nb::init<nb::dict>(), nb::arg("arrays"), nb::sig("def __init__(self, arrays: dict[str, object]) -> None"))
       .def("network", &FlowFold::network, nb::sig("def network(self) -> dict[str, object]"))
       .def("fastest", &FlowFold::fastest, nb::sig("def fastest(self) -> dict[str, object]"))
       .def("slowest", &FlowFold::slowest, nb::sig("def slowest(self) -> dict[str, object]"))

@@ -16,35 +16,38 @@ namespace nb = nanobind;
 /// The links that flows cross, for flows given as arrays.
 class FlowRouter {
  public:
-  FlowRouter(nb::dict fabric, int mode, std::int64_t most_steps)
-      : fabric_(std::move(fabric)),
-        router_(python::fabric_of(fabric_), static_cast<flow::Mode>(mode), python::layers_of(fabric_),
-                python::rule_of(fabric_), python::detours_of(fabric_), most_steps) {}
+  explicit FlowRouter(nb::dict fabric)
+      : FlowRouter(fabric, python::named<flow::RouteRuleRows>(fabric), python::named<flow::RouterRows>(fabric)) {}
 
   void use(const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& live) {
     if (live.shape(0) != router_.fabric().port_node.size()) throw nb::value_error("wanted one byte for each port");
     router_.use({live.data(), live.shape(0)});
   }
 
-  /// Rows of (source port, destination port, entropy, destination queue pair, queue pair hash) to (first hop of each
-  /// and one more, hops, what each path is besides), as bytes.
-  [[nodiscard]] nb::tuple paths(
-      const nb::ndarray<const std::int64_t, nb::shape<-1, 5>, nb::c_contig, nb::device::cpu>& flows) const {
+  /// Rows of flows as bytes, to the first hop of each and one more, the hops, and what each path is besides, as bytes.
+  [[nodiscard]] nb::dict paths(nb::dict asked) const {
+    const std::span<const python::FlowEndsRow> flows = python::rows<python::FlowEndsRow>(asked, "flows");
     std::vector<std::int64_t> first{0};
     std::vector<flow::Hop> hops;
     std::vector<python::RouteRow> about;
     {
       const nb::gil_scoped_release released;
       flow::PathFacts facts;
-      for (std::size_t i = 0; i < flows.shape(0); ++i) {
-        const std::int64_t* row = flows.data() + 5 * i;
-        router_.path(PortId(row[0]), PortId(row[1]), static_cast<std::uint16_t>(row[2]),
-                     static_cast<std::uint32_t>(row[3]), row[4], hops, facts);
+      for (const python::FlowEndsRow& ends : flows) {
+        router_.path(PortId(ends.source_port), PortId(ends.destination_port), static_cast<std::uint16_t>(ends.entropy),
+                     static_cast<std::uint32_t>(ends.destination_qp), ends.queue_pair_hash, hops, facts);
         first.push_back(static_cast<std::int64_t>(hops.size()));
-        about.push_back({facts.reachable ? 1 : 0, facts.links, facts.latency_ps, facts.rate_bps});
+        about.push_back({.reachable = facts.reachable ? 1 : 0,
+                         .links = facts.links,
+                         .latency_ps = facts.latency_ps,
+                         .rate_bps = facts.rate_bps});
       }
     }
-    return nb::make_tuple(bytes(first), bytes(hops), bytes(about));
+    nb::dict found;
+    found["hop_ptr"] = bytes(first);
+    found["hops"] = bytes(hops);
+    found["about"] = bytes(about);
+    return found;
   }
 
   [[nodiscard]] auto bundles() const {
@@ -54,6 +57,11 @@ class FlowRouter {
   }
 
  private:
+  FlowRouter(nb::dict fabric, const flow::RouteRuleRows& routes, const flow::RouterRows& rows)
+      : fabric_(std::move(fabric)),
+        router_(python::fabric_of(fabric_), rows.mode, python::layers_of(fabric_), python::rule_of(routes),
+                python::detours_of(routes), rows.most_steps) {}
+
   template <typename T>
   static python::Bytes bytes(const std::vector<T>& values) {
     python::Bytes bytes = python::new_bytes(values.size() * sizeof(T));
@@ -67,11 +75,10 @@ class FlowRouter {
 
 inline void bind_paths(nb::module_& module) {
   nb::class_<FlowRouter>(module, "FlowRouter", "The links that flows cross; see weftwork.engine.flow.paths.")
-      .def(nb::init<nb::dict, int, std::int64_t>(), nb::arg("fabric"), nb::arg("mode"), nb::arg("most_steps"),
-           nb::sig("def __init__(self, fabric: dict[str, object], mode: int, most_steps: int) -> None"))
+      .def(nb::init<nb::dict>(), nb::arg("arrays"), nb::sig("def __init__(self, arrays: dict[str, object]) -> None"))
       .def("use", &FlowRouter::use, nb::arg("live"))
       .def("paths", &FlowRouter::paths, nb::arg("flows"),
-           nb::sig("def paths(self, flows: NDArray[numpy.int64]) -> tuple[NDArray[numpy.uint8], ...]"))
+           nb::sig("def paths(self, flows: dict[str, object]) -> dict[str, NDArray[numpy.uint8]]"))
       .def("bundles", &FlowRouter::bundles);
 }
 

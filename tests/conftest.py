@@ -2,6 +2,7 @@
 
 import difflib
 import gc
+import math
 import os
 import signal
 from collections.abc import Callable, Generator
@@ -12,9 +13,14 @@ from helpers import cases, cpu_time, file_queue, planned_cases, time_limit, unit
 from helpers.gallery import Gallery, gallery_folder
 from hypothesis import settings
 
+from weftwork.cli import progress
+
 GOLDEN_DIR = Path(__file__).parent / "golden"
 DEEP = Path(__file__).parent / "deep"
 
+progress.FIRST_LINE_S = progress.FIRST_ANSWER_S = (
+    math.inf
+)  # a loaded machine adds no line of progress to what a test compares
 os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # a test that wants several processes asks for them
 gc.set_threshold(100_000, 20, 100)  # chosen: with 700 a parse of the package spends four fifths of its time here
 settings.load_profile("ci" if os.environ.get("CI") else "dev")

@@ -316,7 +316,7 @@ def _choices(kind: str) -> Callable[[], Iterator[str]]:
 
 def _routings() -> Iterator[str]:
     """What ``weftwork list routing`` lists; each name leads to its page, beside the page with these rows."""
-    from weftwork.policies.routings import ROUTINGS
+    from weftwork.spec.routings import ROUTINGS
 
     yield from _table(
         ["name", "what it is", "virtual channels", "source"],

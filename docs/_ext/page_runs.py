@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import io
+import math
 import multiprocessing
 import os
 import re
@@ -219,6 +220,10 @@ def _label(svg: str) -> str:
 
 
 def _child(page: Path, work: Callable[[Path], PageRun], answer: Connection) -> None:
+    from weftwork.cli import progress
+
+    # a slow machine adds no line to an output
+    progress.FIRST_LINE_S = progress.FIRST_ANSWER_S = math.inf  # type: ignore[misc]
     os.environ["COLUMNS"] = "80"  # chosen: whoever reads; no output depends on the terminal that starts this
     try:
         answer.send(work(page))

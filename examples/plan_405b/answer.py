@@ -56,7 +56,7 @@ def measure() -> list[Case]:
 
 def report(measured: list[Case]) -> str:
     """The table of README.md, with the kinds of time that some plan has 50 ms of, in s."""
-    kinds = [kind for kind in KINDS.values() if any(case.spent_s[kind] > 0.05 for case in measured)]
+    kinds = [kind for kind in KINDS.values() if any(case.spent_s.get(kind, 0.0) > 0.05 for case in measured)]
     rows = [("plan", "iteration", "MFU", "memory", *kinds)]
     rows += [
         (
@@ -64,7 +64,7 @@ def report(measured: list[Case]) -> str:
             f"{case.took_s:.3f} s",
             f"{100 * case.mfu:.1f} %",
             f"{case.memory_gb:.1f} GB",
-            *(f"{case.spent_s[kind]:.3f}" for kind in kinds),
+            *(f"{case.spent_s.get(kind, 0.0):.3f}" for kind in kinds),
         )
         for case in measured
     ]

@@ -18,7 +18,10 @@ SECOND_PS = 1e12
 SEEDS = 3  # of hashing
 ZERO = "model: llama-3-70b, zero: 3, global_batch: 64, recompute: full, gradients: bf16"
 EXPOSED = f"{ZERO}, prefetch: false, overlap: {{data: 0}}"
-EXPERTS = "model: qwen3-30b-a3b, expert: 64, global_batch: 512, recompute: full, gradients: bf16, overlap: {data: 0}"
+EXPERTS = (
+    "model: qwen3-30b-a3b, recipe: none, expert: 64, global_batch: 512, recompute: full, gradients: bf16,"
+    " overlap: {data: 0}"
+)
 DENSE = (
     "model: llama-3-70b, tensor: 8, pipeline: 2, global_batch: 64, recompute: full, gradients: bf16, overlap: {data: 0}"
 )

@@ -12,7 +12,6 @@ from pathlib import Path
 from examples import cases
 
 from weftwork.base.clock import SECOND_PS
-from weftwork.report.design_words import money, power
 from weftwork.report.figures import cards
 from weftwork.study.design import search
 
@@ -37,6 +36,16 @@ class Case:
     is_knee: bool
     counted: int
     left: int
+
+
+def _millions(value_usd: float) -> str:
+    """Dollars for a table whose column has one digit behind the point."""
+    return f"${value_usd / 1e6:,.1f}M"
+
+
+def _watts(value_w: float) -> str:
+    """Watts for the same table."""
+    return f"{value_w / 1e6:,.2f} MW" if value_w >= 1e6 else f"{value_w / 1e3:,.1f} kW"
 
 
 def measure() -> list[Case]:
@@ -71,8 +80,8 @@ def report(measured: list[Case]) -> str:
         (
             case.name,
             f"{case.switches:,}",
-            money(case.price_usd),
-            power(case.power_w),
+            _millions(case.price_usd),
+            _watts(case.power_w),
             f"{case.took_s:.2f} s",
             _against(case, knee),
             "knee" if case.is_knee else "front" if case.is_front else "",
@@ -94,7 +103,7 @@ def figure(measured: list[Case]) -> str:
             name=case.name.replace(", tomahawk-5", "").replace(" at the leaf", "")
             + (", the knee" if case.is_knee else ""),
             value=case.price_usd / 1e6,
-            text=f"{money(case.price_usd)}, {case.took_s:.2f} s",
+            text=f"{_millions(case.price_usd)}, {case.took_s:.2f} s",
             colour=cards.VERMILION if not case.is_front else cards.BLUE,
         )
         for case in measured

@@ -1,49 +1,13 @@
-/// A job as both engines are given it: rows of weftwork.engine.packet_input, and the rules that say who the other end
+/// A job as both engines are given it: rows of rows/job.hpp, and the rules that say who the other end
 /// of an operation is and how much goes there. Source: weftwork.spec.job.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "rows/job.hpp"
+
 namespace weftwork {
-
-enum class OpCode : std::int64_t {
-  kStop,
-  kCompute,
-  kAt,
-  kSend,
-  kReceive,
-  kWait,
-  kNotify,
-  kAwait,
-  kMilestone,
-  kLoop,
-  kEnd,
-  kCollect
-};
-enum class PeerRule : std::int64_t { kShift, kXor, kTable, kRank };
-
-struct OpRow {  // OP_DTYPE
-  std::int64_t code, value, target, rule, stride, size, members, shift, step, table, total_bytes, parts, part_offset,
-      first_digit, digits, span, span_stride, copies, channel, data_class, nic, peer_rail, after_ps, label;
-};
-
-struct DigitRow {  // DIGIT_DTYPE
-  std::int64_t rule, stride, size, members, shift, step, weight;
-};
-
-struct GpuRow {  // GPU_DTYPE
-  std::int64_t nvlink_domain, nvlink_rate_bps, nvlink_latency_ps, pcie_rate_bps, pcie_latency_ps, slice_bytes;
-};
-
-struct StreamRow {  // STREAM_DTYPE
-  std::int64_t rank_program, first_op;
-};
-
-enum class InstantCode : std::int64_t { kLinkDown, kLinkUp, kRate, kRoutes, kLoss, kHostRate, kFailover };
-
-struct InstantRow {  // INSTANT_DTYPE
-  std::int64_t at_ps, code, port, value;
-};
 
 /// What the rules of operations look things up in, borrowed.
 struct JobTables {

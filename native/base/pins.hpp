@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/flow_identity.hpp"
-#include "base/wiring.hpp"
+#include "rows/fabric.hpp"
 
 namespace weftwork {
 

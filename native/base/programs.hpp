@@ -3,6 +3,7 @@
 /// job".
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "base/job.hpp"
+#include "rows/job.hpp"
 
 namespace weftwork {
 

@@ -276,7 +276,8 @@ Slots slots_of(const Job& job) {
   return slots;
 }
 
-Graph build_graph(const Job& job, const Links& links, const Router& router, Wire wire, const Outage& outage) {
+Graph build_graph(const Job& job, const Links& links, const Router& router, Wire wire, const Outage& outage,
+                  const Lossy* lossy) {
   Graph graph;
   graph.meaning = slots_of(job);
   graph.slot_ptr.reserve(job.rank_count() + 1);
@@ -284,7 +285,7 @@ Graph build_graph(const Job& job, const Links& links, const Router& router, Wire
     graph.slot_ptr.push_back(graph.slot_ptr.back() + static_cast<std::int64_t>(graph.meaning.programs[program].size()));
   graph.slots.assign(static_cast<std::size_t>(graph.slot_ptr.back()), ActivityId(kSkipped));
   const Routed routed(router);
-  HopFinder<Routed> finder(job, links, routed, wire, outage);
+  HopFinder<Routed> finder(job, links, routed, wire, outage, lossy);
   Gather gather(links.capacity.size() + 1);  // with the link that is never up
   build_connections(finder, gather, graph);
   match_receives(job, gather, graph);

@@ -2,11 +2,17 @@
 #pragma once
 #include <exception>
 
+#include "base/ids.hpp"
+#include "flow/fabric_view.hpp"
 #include "flow/graph.hpp"
+#include "flow/ids.hpp"
 #include "flow/job.hpp"
 #include "flow/links.hpp"
+#include "flow/losses.hpp"
 #include "flow/router.hpp"
 #include "flow/slots.hpp"
+#include "flow/wire_sizes.hpp"
+#include "rows/transport.hpp"
 
 namespace weftwork::flow {
 
@@ -14,6 +20,14 @@ namespace weftwork::flow {
 struct Outage {
   IdSpan<PortId, const char> down;  // not 0 for ports that were down at the last failover; empty: there was none
   LinkId nowhere;                   // a link that is never up: what has no path crosses it; none: `NoPath` is thrown
+};
+
+/// What is lost in an epoch, and what it costs; no record where nothing ever is.
+struct Lossy {
+  const IdVector<PortId, double>& loss;  // by port
+  const LossRules& rules;
+  const WireSizes& wire;
+  const FabricView& fabric;
 };
 
 /// Two NIC ports that no path joins; the caller turns it into words.
@@ -29,6 +43,7 @@ Slots slots_of(const Job& job);
 
 /// The graph of a job on a fabric. Throws NoPath where two ranks that talk are not joined, unless `outage` says what
 /// they cross.
-Graph build_graph(const Job& job, const Links& links, const Router& router, Wire wire, const Outage& outage = {});
+Graph build_graph(const Job& job, const Links& links, const Router& router, Wire wire, const Outage& outage = {},
+                  const Lossy* lossy = nullptr);
 
 }  // namespace weftwork::flow

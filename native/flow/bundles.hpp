@@ -7,13 +7,18 @@
 /// Source: equitable partitions, Godsil and Royle, Algebraic Graph Theory, 2001, section 9.3.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "base/random.hpp"
+#include "flow/fabric_view.hpp"
+#include "flow/ids.hpp"
 #include "flow/tiers.hpp"
 
 namespace weftwork::flow {

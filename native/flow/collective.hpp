@@ -2,13 +2,23 @@
 /// takes are those of docs/models/collectives.md.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/failover.hpp"
+#include "base/ids.hpp"
+#include "flow/graph.hpp"
 #include "flow/hop_finder.hpp"
+#include "flow/ids.hpp"
+#include "flow/job.hpp"
+#include "flow/router.hpp"
+#include "flow/slots.hpp"
+#include "rows/flow_outcome.hpp"
+#include "rows/job.hpp"
 
 namespace weftwork::flow {
 
@@ -199,7 +209,8 @@ class Collectives {
     crossed_.flows += static_cast<std::int64_t>(sources.size());
     const bool is_one_port = sources.size() == 1 || !finder_.router.rail_port(from, to).is_none();
     const bool is_direct = finder_.router.entry(to) == from;  // a cable between two servers: nothing lies between
-    const Blindness blindness = is_one_port && !is_direct ? finder_.router.blindness() : Blindness::kFlow;
+    const bool is_alike = is_one_port && !is_direct && finder_.lossy == nullptr;  // what is lost differs by path
+    const Blindness blindness = is_alike ? finder_.router.blindness() : Blindness::kFlow;
     if (blindness == Blindness::kLeaves) {
       const auto key = static_cast<std::uint64_t>(finder_.router.leaf(from).value) << 32U |
                        static_cast<std::uint32_t>(finder_.router.leaf(to).value);

@@ -15,15 +15,23 @@
 /// members: max-min gives no transfer less, whatever else is active, so the job cannot end later.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "flow/fold.hpp"
+#include "flow/graph.hpp"
+#include "flow/ids.hpp"
+#include "flow/job.hpp"
+#include "flow/network.hpp"
+#include "flow/partition.hpp"
 #include "flow/quotient.hpp"
 #include "flow/rates.hpp"
+#include "flow/refine.hpp"
 #include "flow/replicas.hpp"
 
 namespace weftwork::flow {

@@ -3,10 +3,11 @@
 /// a detour ends at the first switch of the intermediate's group.
 ///
 /// Source: Valiant, SIAM Journal on Computing 11(2), 1982, doi:10.1137/0211027; docs/models/flow-engine-paths.md,
-/// "Detours". Who may be an intermediate: packet/detours.hpp.
+/// "Detours". Who may be an intermediate: paths/detours.hpp.
 /// Leaves out: intermediates that no path reaches, which packets would still draw.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -15,9 +16,16 @@
 #include <utility>
 #include <vector>
 
-#include "flow/hop.hpp"
+#include "base/ids.hpp"
+#include "base/limit_error.hpp"
+#include "flow/bundles.hpp"
+#include "flow/fabric_view.hpp"
+#include "flow/ids.hpp"
 #include "flow/rule.hpp"
+#include "flow/search.hpp"
 #include "flow/spreading.hpp"
+#include "flow/tiers.hpp"
+#include "rows/flow_outcome.hpp"
 
 namespace weftwork::flow {
 

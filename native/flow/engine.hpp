@@ -1,19 +1,17 @@
 /// The flow engine: programs of actors over links that share their capacity max-min.
 /// Source: docs/models/flow-engine.md is its meaning.
 #pragma once
+#include <cstdint>
 #include <memory>
 
+#include "base/ids.hpp"
+#include "flow/fold.hpp"
+#include "flow/input.hpp"
 #include "flow/state.hpp"
+#include "rows/flow_outcome.hpp"
+#include "rows/flow_run.hpp"
 
 namespace weftwork::flow {
-
-/// What a run of an input is made to answer.
-enum class Variant : std::int64_t {
-  kPlain,
-  kIdeal,    // the network takes no time
-  kFastest,  // of a critical core: the job cannot end sooner
-  kSlowest   // of a critical core: nor later
-};
 
 class Engine {
  public:
@@ -30,7 +28,7 @@ class Engine {
   void restart(Variant variant);
 
   [[nodiscard]] const State& state() const { return *state_; }
-  [[nodiscard]] bool finished() const { return state_->open_work == 0; }
+  [[nodiscard]] bool finished() const { return state_->job.open_work == 0; }
   /// Whether something would have to be done after the end of simulated time.
   [[nodiscard]] bool clock_ended() const;
   /// Bytes, gaps included, and packets that every port has sent so far.

@@ -5,25 +5,40 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "base/random.hpp"
+#include "flow/fabric_view.hpp"
 #include "flow/graph.hpp"
+#include "flow/ids.hpp"
 #include "flow/tiers.hpp"
+#include "rows/fabric.hpp"
 
 namespace weftwork::flow {
 
-/// What paths are found from: a table of routes, and which ports were down at the last failover (empty: none was yet).
+/// What paths are found from: a table of routes, which ports were down at the last failover (empty: none was yet), and
+/// what ports lose (empty: nothing is ever lost).
 struct PathRules {
   std::size_t table = 0;
   IdVector<PortId, char> down;
+  IdVector<PortId, double> loss;
 
   [[nodiscard]] bool operator==(const PathRules& other) const {
-    return table == other.table && down.items() == other.down.items();
+    return table == other.table && down.items() == other.down.items() && loss.items() == other.loss.items();
   }
 };
+
+/// A link loses packets from now on, both ways.
+inline void set_loss(IdVector<PortId, double>& loss, const FabricView& fabric, const InstantRow& row) {
+  constexpr double kLossParts = 1e9;  // weftwork.engine.instants.LOSS_PARTS
+  for (const PortId end : std::array{PortId(row.port), fabric.peer(PortId(row.port))})
+    loss[end] = static_cast<double>(row.value) / kLossParts;
+}
 
 /// The rules that hold one after the other, each once, and which of them each instant begins (-1: none).
 struct Schedule {
@@ -31,20 +46,26 @@ struct Schedule {
   std::vector<std::int32_t> begins;
 };
 
-inline Schedule schedule_of(std::span<const InstantRow> instants, const FabricView& fabric) {
+inline Schedule schedule_of(std::span<const InstantRow> instants, const FabricView& fabric,
+                            const IdVector<PortId, double>& loss) {
   Schedule schedule;
   IdVector<PortId, char> is_down(fabric.port_node.size(), 0);
   PathRules now;
+  now.loss = loss;
+  schedule.rules.front().loss = loss;
   for (const InstantRow& row : instants) {
     schedule.begins.push_back(-1);
     const auto code = static_cast<InstantCode>(row.code);
     if (code == InstantCode::kLinkDown || code == InstantCode::kLinkUp)
       for (const PortId end : std::array{PortId(row.port), fabric.peer(PortId(row.port))})
         is_down[end] = code == InstantCode::kLinkDown ? 1 : 0;
-    if (code != InstantCode::kRoutes && code != InstantCode::kFailover) continue;
+    if (code == InstantCode::kLoss)
+      set_loss(now.loss, fabric, row);
+    else if (code != InstantCode::kRoutes && code != InstantCode::kFailover)
+      continue;
     if (code == InstantCode::kRoutes)
       now.table = static_cast<std::size_t>(row.value);
-    else
+    else if (code == InstantCode::kFailover)
       now.down = is_down;
     const auto known = std::find(schedule.rules.begin(), schedule.rules.end(), now);
     schedule.begins.back() = static_cast<std::int32_t>(known - schedule.rules.begin());

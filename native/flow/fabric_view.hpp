@@ -2,22 +2,15 @@
 #pragma once
 #include <cstdint>
 
-#include "base/wiring.hpp"
+#include "base/ids.hpp"
 #include "flow/ids.hpp"
+#include "rows/fabric.hpp"
+#include "rows/flow_run.hpp"
 
 namespace weftwork::flow {
 
-/// What a router reads of a fabric; borrowed. N nodes, P ports, as in weftwork.engine.packet_input.
-struct FabricView {
-  IdSpan<NodeId, const std::int8_t> node_kind;  // 0: host, 1: switch
-  IdSpan<NodeId, const std::int8_t> node_tier;
-  IdSpan<NodeId, const DeviceId> node_device;
-  IdSpan<NodeId, const std::int64_t> port_base;  // (N + 1)
-  IdSpan<PortId, const NodeId> port_node;
-  IdSpan<PortId, const PortId> port_peer;
-  IdSpan<PortId, const std::int64_t> port_rate_bps, port_delay_ps;  // of the direction that leaves the port
-  IdSpan<DeviceId, const SwitchRow> switches;
-
+/// What a router reads of a fabric; borrowed.
+struct FabricView : FabricRows {
   [[nodiscard]] auto nodes() const { return node_kind.ids(); }
   [[nodiscard]] auto ports() const { return port_node.ids(); }
   [[nodiscard]] auto ports_of(NodeId node) const { return id_range(first(node), end(node)); }

@@ -4,10 +4,16 @@
 /// Source: Bertsekas and Gallager, Data Networks, 2nd edition, section 6.5.2; with weights, a constraint is saturated
 /// when the weighted sum of its rates is its capacity.
 #pragma once
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <utility>
+#include <vector>
 
+#include "base/ids.hpp"
+#include "flow/ids.hpp"
+#include "flow/records.hpp"
 #include "flow/sharing.hpp"
 
 namespace weftwork::flow {

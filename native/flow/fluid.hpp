@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "flow/ids.hpp"
 #include "flow/records.hpp"
 
 namespace weftwork::flow {

@@ -1,21 +1,21 @@
 /// From a job on a fabric to the network of the executor: folded, a critical core, or as it is. It is folded if that is
 /// exact; the core is for jobs that are too large otherwise. Meaning: docs/models/flow-engine-folding.md.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
+#include "base/ids.hpp"
 #include "flow/build.hpp"
 #include "flow/graph.hpp"
+#include "flow/ids.hpp"
+#include "flow/job.hpp"
+#include "flow/links.hpp"
 #include "flow/network.hpp"
 #include "flow/partition.hpp"
+#include "flow/router.hpp"
+#include "rows/flow_run.hpp"
 
 namespace weftwork::flow {
-
-enum class Folding : std::int64_t {
-  kAuto,   // exactly if that leaves few enough cells, else the core if the job has replicas, else not at all
-  kNever,  // every rank its own actor
-  kExact,  // exactly, however many cells are left
-  kCore    // the core, also where it is not needed
-};
 
 /// How much is kept.
 struct CoreSize {

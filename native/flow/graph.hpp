@@ -4,10 +4,13 @@
 #pragma once
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/ids.hpp"
+#include "flow/ids.hpp"
 #include "flow/network.hpp"
 #include "flow/slots.hpp"
 

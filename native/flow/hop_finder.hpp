@@ -2,16 +2,24 @@
 /// A router is what flow/router.hpp offers; here it is any type with the calls that `PathFinder` names.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/failover.hpp"
 #include "base/flow_identity.hpp"
+#include "base/ids.hpp"
 #include "flow/build.hpp"
 #include "flow/graph.hpp"
-#include "flow/hop.hpp"
+#include "flow/job.hpp"
 #include "flow/links.hpp"
+#include "flow/losses.hpp"
+#include "flow/router.hpp"
+#include "rows/flow_outcome.hpp"
+#include "rows/job.hpp"
 
 namespace weftwork::flow {
 
@@ -40,14 +48,16 @@ concept PathFinder =
 template <PathFinder Router>
 class HopFinder {
  public:
-  HopFinder(const Job& job, const Links& links, const Router& router, Wire wire, Outage outage)
-      : job(job), links(links), router(router), wire(wire), outage(outage) {}
+  HopFinder(const Job& job, const Links& links, const Router& router, Wire wire, Outage outage,
+            const Lossy* lossy = nullptr)
+      : job(job), links(links), router(router), wire(wire), outage(outage), lossy(lossy) {}
 
   const Job& job;
   const Links& links;
   const Router& router;
   Wire wire;
   Outage outage;
+  const Lossy* lossy;  // none: nothing is lost
 
   [[nodiscard]] bool share_host(RankId a, RankId b) const { return host(a) == host(b); }
   [[nodiscard]] NodeId host(RankId rank) const { return job.rank_host[rank]; }
@@ -63,7 +73,7 @@ class HopFinder {
 
   /// Add `weight` bytes of payload of the queue pair (source, destination, channel) from port to port.
   std::int64_t across(RankId source, RankId destination, std::int64_t channel, PortPair ports, double weight,
-                      Gather& gather) {
+                      Gather& gather, bool is_call = true) {
     const auto [from, to] = ports;
     std::uint32_t entropy = 0, number = 0;
     std::int64_t hash = 0;
@@ -76,9 +86,13 @@ class HopFinder {
     scratch_.clear();
     const std::int64_t latency_ps = router.path(from, to, entropy, number, hash, scratch_);
     if (latency_ps < 0) return nowhere({from, to}, gather);
+    const PathLoss lost = loss_of(latency_ps);
+    if (lost.data > 0.0) weight *= sent_again(lost);
     for (const Hop& hop : scratch_) gather.add(hop.link, weight * hop.weight * wire.link);
     if (links.has_host_interface(to)) gather.add(links.host_interface(to), weight * wire.host);
-    return latency_ps;
+    if (lost.data <= 0.0) return latency_ps;
+    const double end_waits = is_call ? lossy->rules.call_waits : lossy->rules.end_waits;
+    return latency_ps + std::llround(lost.end_ps(lossy->rules, lost.trip_packets(), end_waits));
   }
 
   /// What no path joins stands still; returns its latency, none.
@@ -107,7 +121,7 @@ class HopFinder {
     const auto column = static_cast<std::size_t>(op.nic);
     const PortPair ports =
         op.peer_rail != 0 ? rail_ports(source, destination, column) : own_ports(source, destination, column);
-    return across(source, destination, op.channel, ports, 1.0, gather);
+    return across(source, destination, op.channel, ports, 1.0, gather, false);
   }
 
  private:
@@ -116,6 +130,17 @@ class HopFinder {
     const PortPair ports = ports_of(column);
     if (outage.down.empty()) return ports;
     return working_ports(job.columns(), column, ports, [&](PortId port) { return outage.down[port] == 0; }, ports_of);
+  }
+
+  [[nodiscard]] PathLoss loss_of(std::int64_t latency_ps) const {
+    if (lossy == nullptr) return {};
+    return path_loss(scratch_, static_cast<double>(latency_ps), lossy->fabric, links, lossy->wire, lossy->loss);
+  }
+  /// Bytes that take their turn for each that arrives. A size is not known here: waiting for a timeout inside a message
+  /// counts as bytes that the flow sends meanwhile.
+  [[nodiscard]] double sent_again(const PathLoss& lost) const {
+    return lost.sent(lossy->rules) +
+           lost.wait_ps(lossy->rules, std::numeric_limits<double>::infinity()) / lost.packet_ps;
   }
 
   std::vector<Hop> scratch_;

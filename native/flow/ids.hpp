@@ -32,7 +32,7 @@ using ReplicaId = Id<struct ReplicaKind>;            // sets of ranks: flow/repl
 using WeightId = Id<struct WeightKind>;              // of distinct weights
 
 // A run.
-using PathId = Id<struct PathKind>;              // that messages share: State::paths
+using PathId = Id<struct PathKind>;              // that messages share: Traffic::paths
 using ServerPortId = Id<struct ServerPortKind>;  // of a rank inside its server: flow/server_links.hpp
 
 /// The link that leaves a port.

@@ -6,35 +6,31 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/ids.hpp"
 #include "base/job.hpp"
-#include "base/wiring.hpp"
+#include "flow/fabric_view.hpp"
 #include "flow/fold.hpp"
 #include "flow/job.hpp"
+#include "flow/layers.hpp"
+#include "flow/losses.hpp"
 #include "flow/router.hpp"
+#include "flow/rule.hpp"
 #include "flow/wire_sizes.hpp"
+#include "rows/fabric.hpp"
+#include "rows/flow_run.hpp"
+#include "rows/transport.hpp"
 
 namespace weftwork::flow {
 
-struct Input {
+struct Input : FlowInputRows {
   Job job;
-  Ps until_ps = kNeverPs;
-  Mode mode = Mode::kHashed;
-  double tolerance = 1e-6;
   FabricView fabric;
-  IdSpan<DeviceId, const NicRow> nics;
-  std::span<const std::uint8_t> live;  // by table of routes and port: the links that it knows to be up
-  Layers layers;                       // of the same tables; empty: there are none
-  Rule rule;                           // of routes where layers leave it open
-  DetourRule detours;                  // empty: there are none
-  bool adapts = false;                 // flows divide themselves between shortest paths and detours
-  std::span<const InstantRow> instants;
-  std::int64_t tokens = 0;
+  Layers layers;        // of the same tables as `live`; empty: there are none
+  Rule rule;            // of routes where layers leave it open
+  DetourRule detours;   // empty: there are none
+  bool adapts = false;  // flows divide themselves between shortest paths and detours
   WireSizes wire{};
-  Folding folding = Folding::kNever;
-  std::int64_t timeline_bins = 0;  // of ports; 0: none
-  std::int64_t tiers = 0;          // how many there are
-  IdSpan<PortId, const std::int32_t> tier_of_port;
-  std::int64_t tier_bins = 0;
+  LossRules losses{};
 
   [[nodiscard]] const NicRow& nic_behind(PortId port) const { return nics[fabric.node_device[fabric.owner(port)]]; }
 };

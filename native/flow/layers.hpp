@@ -2,20 +2,17 @@
 /// Source: docs/models/packet-engine.md, "Route". Tables come from weftwork.topology.layers.
 /// Leaves out: how ways are found; port selections that choose a layer by a packet's word.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/ids.hpp"
+#include "paths/way_table.hpp"
+#include "rows/flow_run.hpp"
 
 namespace weftwork::flow {
-
-/// Ways over the links of one table of routes; all borrowed. N nodes, A attachments.
-struct LayerTable {
-  std::span<const std::int32_t> next_port;  // (layers, N, A): -1 where the shortest paths hold
-  std::span<const std::int32_t> layer_of;   // (A, A, ways): -1 for the shortest paths
-  std::int64_t ways = 0, pinned_ways = 0;
-};
 
 class Layers {
  public:
@@ -35,15 +32,10 @@ class Layers {
   [[nodiscard]] std::span<const std::int32_t> of(NodeId from, NodeId to, std::uint16_t entropy) const {
     static constexpr std::int32_t kNone[] = {kShortest};
     const LayerTable& table = tables_[table_];
-    const auto pair =
-        static_cast<std::size_t>(attachment_[from]) * attachments_ + static_cast<std::size_t>(attachment_[to]);
-    const auto ways =
-        table.layer_of.subspan(pair * static_cast<std::size_t>(table.ways), static_cast<std::size_t>(table.ways));
-    const auto pinned = static_cast<std::size_t>(table.pinned_ways);
-    const auto free = ways.subspan(pinned);
-    if (!spreads_ways_ && entropy < pinned) return ways.subspan(entropy, 1);
-    if (free.empty()) return kNone;
-    return spreads_ways_ ? free : free.subspan(entropy % free.size(), 1);
+    const WayTable ways(table.layer_of, attachments_, table.pinned_ways, table.ways);
+    const AttachmentId origin(attachment_[from]), goal(attachment_[to]);
+    const auto layers = spreads_ways_ ? ways.free_layers(origin, goal) : ways.layer_of(origin, goal, entropy);
+    return layers.empty() ? kNone : layers;
   }
 
   /// The port of a switch towards another in a layer; none: the shortest paths hold.

@@ -10,7 +10,10 @@
 #include <span>
 #include <vector>
 
+#include "base/ids.hpp"
+#include "flow/ids.hpp"
 #include "flow/job.hpp"
+#include "rows/job.hpp"
 
 namespace weftwork::flow {
 

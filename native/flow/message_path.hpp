@@ -3,12 +3,16 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "flow/hop.hpp"
 #include "flow/input.hpp"
 #include "flow/links.hpp"
+#include "flow/losses.hpp"
+#include "flow/wire_sizes.hpp"
+#include "rows/flow_outcome.hpp"
 
 namespace weftwork::flow {
 
@@ -25,6 +29,7 @@ struct MessagePath {
   std::vector<Stage> stages;    // of packets between servers
   double flow_ps_per_byte = 0;  // of payload, over the slowest hop, by the rates that `stages` were told from
   double ack_ps = 0;            // of an acknowledgement that meets nobody
+  PathLoss loss;                // of packets between servers
   bool is_up = true;            // false: no route leads there
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "flow/ids.hpp"
 
 namespace weftwork::flow {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/ids.hpp"
 #include "flow/ids.hpp"
 
 namespace weftwork::flow {

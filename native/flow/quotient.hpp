@@ -5,11 +5,19 @@
 /// A cell of activities A puts weight W(A, L) = sum of its weights on the links of L / |L| on the one link that stands
 /// for L: by equitability every link of L carries just that when every activity of A runs at rate 1.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
+#include "flow/graph.hpp"
+#include "flow/ids.hpp"
+#include "flow/job.hpp"
+#include "flow/network.hpp"
+#include "flow/partition.hpp"
 #include "flow/refine.hpp"
+#include "flow/slots.hpp"
 
 namespace weftwork::flow {
 

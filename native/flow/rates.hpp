@@ -4,12 +4,14 @@
 /// with weights.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "flow/ids.hpp"
 
 namespace weftwork::flow {

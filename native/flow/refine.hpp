@@ -7,16 +7,22 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <span>
 #include <stdexcept>
 #include <vector>
 
+#include "base/ids.hpp"
+#include "base/job.hpp"
 #include "base/random.hpp"
 #include "flow/graph.hpp"
+#include "flow/ids.hpp"
+#include "flow/job.hpp"
 #include "flow/links.hpp"
 #include "flow/partition.hpp"
+#include "flow/slots.hpp"
 
 namespace weftwork::flow {
 

@@ -2,6 +2,7 @@
 /// gradients. Which of them are the slowest is guessed from rates at which everything is active.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <span>
@@ -9,7 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "flow/graph.hpp"
+#include "flow/ids.hpp"
+#include "flow/job.hpp"
+#include "flow/slots.hpp"
+#include "rows/job.hpp"
 
 namespace weftwork::flow {
 

@@ -3,8 +3,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/ids.hpp"
+#include "flow/fabric_view.hpp"
 #include "flow/hop_finder.hpp"
 #include "flow/router.hpp"
+#include "rows/flow_outcome.hpp"
+#include "rows/flow_run.hpp"
 
 namespace weftwork::flow {
 

@@ -14,7 +14,8 @@
 #include "flow/search.hpp"
 #include "flow/spreading.hpp"
 #include "flow/tiers.hpp"
-#include "packet/digest.hpp"
+#include "paths/digest.hpp"
+#include "paths/hash_function.hpp"
 
 namespace weftwork::flow {
 
@@ -240,16 +241,11 @@ class Router::Routes {
   [[nodiscard]] std::uint32_t hash_at(const Flow& flow, NodeId node, PortId ingress) const {
     const DeviceId device = fabric_.node_device[node];
     const SwitchRow& row = fabric_.switches[device];
-    const auto fields = static_cast<std::uint32_t>(row.hash_fields);
-    if (device != hashed_device_ || (fields & kInPort) != 0) {
-      const HashInput input{kFirstAddress + static_cast<std::uint32_t>(flow.source_port.value),
-                            kFirstAddress + static_cast<std::uint32_t>(flow.destination_port.value), flow.entropy,
+    if (device != hashed_device_ || (row.hash_fields & kInPort) != 0) {
+      const HashFunction function = hash_function_of(row);
+      const HashInput input{address_of(flow.source_port), address_of(flow.destination_port), flow.entropy,
                             static_cast<std::uint16_t>(ingress - fabric_.first(node)), flow.destination_qp};
-      const auto algorithm = static_cast<HashAlgorithm>(row.hash_algorithm);
-      const auto seed = static_cast<std::uint32_t>(row.hash_seed);
-      hash_ = digest(algorithm, seed, field_bytes(fields, input));
-      if (algorithm == HashAlgorithm::kMix) hash_ = static_cast<std::uint32_t>(mix(hash_, seed, 0) >> 32U);
-      hash_ >>= static_cast<unsigned>(row.hash_offset);
+      hash_ = hash_of(function, digest_of(function, input));
       hashed_device_ = device;
     }
     return hash_;

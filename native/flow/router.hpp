@@ -12,19 +12,20 @@
 /// Fat-tree routing and node ordering; topology/digits.py does the same. Meaning: docs/models/flow-engine-paths.md.
 /// Leaves out: unequal shares of one flow, layers by a packet's word, and what a packet queues for.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "flow/fabric_view.hpp"
-#include "flow/hop.hpp"
 #include "flow/layers.hpp"
 #include "flow/rule.hpp"
+#include "rows/flow_outcome.hpp"
+#include "rows/flow_run.hpp"
 
 namespace weftwork::flow {
-
-enum class Mode : std::uint8_t { kSpray, kHashed, kDeterministic, kWeighted };
 
 /// What a router tells of a path besides its hops.
 struct PathFacts {

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "base/ids.hpp"
-#include "packet/detours.hpp"
+#include "paths/detours.hpp"
 
 namespace weftwork::flow {
 

@@ -5,14 +5,17 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
+#include "base/limit_error.hpp"
+#include "flow/fabric_view.hpp"
 #include "flow/rule.hpp"
 #include "flow/tiers.hpp"
-#include "packet/failures.hpp"
 
 namespace weftwork::flow {
 

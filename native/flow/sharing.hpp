@@ -5,9 +5,15 @@
 /// `bound_variables` and in the `elements` of each of its constraints; its rate is the share of its bottleneck; `load`,
 /// `bound_weight` and `total_weight` are the sums that they say.
 #pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "base/ids.hpp"
+#include "flow/ids.hpp"
 #include "flow/records.hpp"
 
 namespace weftwork::flow {

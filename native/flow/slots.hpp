@@ -5,7 +5,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/ids.hpp"
+#include "base/job.hpp"
+#include "flow/ids.hpp"
 #include "flow/job.hpp"
+#include "rows/job.hpp"
 
 namespace weftwork::flow {
 

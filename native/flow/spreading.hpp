@@ -2,11 +2,15 @@
 /// Meaning: docs/models/flow-engine-paths.md, "Bundles". Leaves out: detours (flow/detours.hpp).
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "flow/bundles.hpp"
+#include "flow/fabric_view.hpp"
+#include "flow/ids.hpp"
 #include "flow/search.hpp"
 #include "flow/tiers.hpp"
 

@@ -5,9 +5,17 @@
 /// and on which no variable is faster. The sweep ends when that holds everywhere, whatever the order; the order makes
 /// it quick. It gives up when it changes more than filling from scratch would (`filling.hpp`).
 #pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "base/ids.hpp"
+#include "flow/ids.hpp"
+#include "flow/records.hpp"
 #include "flow/sharing.hpp"
 
 namespace weftwork::flow {

@@ -6,12 +6,15 @@
 /// same candidates by search, and tests/laws/test_flow_paths.py holds the two together.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "flow/fabric_view.hpp"
+#include "flow/ids.hpp"
 
 namespace weftwork::flow {
 

@@ -2,12 +2,12 @@
 #pragma once
 #include <cstdint>
 
+#include "rows/transport.hpp"
+
 namespace weftwork::flow {
 
-/// Sizes of a packet on the wire; telemetry counts as overhead.
-struct WireSizes {
-  std::int64_t mtu_bytes, overhead_bytes, first_extra_bytes, gap_bytes, ack_bytes, ack_every;
-
+/// Sizes of a packet on the wire, and what follows from them.
+struct WireSizes : WireSizesRow {
   [[nodiscard]] std::int64_t packets(std::int64_t size_bytes) const {
     return size_bytes <= mtu_bytes ? 1 : (size_bytes + mtu_bytes - 1) / mtu_bytes;
   }

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "base/invariant.hpp"
 #include "packet/ids.hpp"
 
 namespace weftwork {
@@ -57,6 +59,8 @@ class Agenda {
   [[nodiscard]] bool outlasts_the_clock() const { return !heap_.empty() && next_at_ps_ >= kNeverPs; }
 
   void push(Ps at_ps, std::uint64_t key) {
+    must_hold(at_ps >= handled_at_ps_, Invariant::time_never_runs_back, "at_ps handled_at_ps kind", at_ps,
+              handled_at_ps_, key >> 60);
     heap_.push_back({at_ps, key});
     std::push_heap(heap_.begin(), heap_.end(), later);
     next_at_ps_ = heap_.front().at_ps;
@@ -69,10 +73,14 @@ class Agenda {
   }
 
   AgendaEntry pop() {
+    must_hold(!heap_.empty(), Invariant::time_never_runs_back, "next_at_ps", next_at_ps_);
     std::pop_heap(heap_.begin(), heap_.end(), later);
     const AgendaEntry entry = heap_.back();
     heap_.pop_back();
     next_at_ps_ = heap_.empty() ? kNeverPs : heap_.front().at_ps;
+    must_hold(entry.at_ps >= handled_at_ps_ && entry.at_ps <= next_at_ps_, Invariant::time_never_runs_back,
+              "at_ps handled_at_ps next_at_ps kind", entry.at_ps, handled_at_ps_, next_at_ps_, entry.kind());
+    handled_at_ps_ = entry.at_ps;
     return entry;
   }
 
@@ -81,6 +89,7 @@ class Agenda {
     return a.at_ps != b.at_ps ? a.at_ps > b.at_ps : a.key > b.key;
   }
   Ps next_at_ps_ = kNeverPs;
+  Ps handled_at_ps_ = 0;  // the last entry
   std::vector<AgendaEntry> heap_;
 };
 

@@ -2,7 +2,19 @@
 /// since departures are lazy; checks that pass are exact all the same (departures).
 /// Source of the dynamic threshold: Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998, doi:10.1109/90.664262.
 #pragma once
-#include "packet/state.hpp"
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/ids.hpp"
+#include "base/invariant.hpp"
+#include "base/limit_error.hpp"
+#include "packet/fabric.hpp"
+#include "packet/ids.hpp"
+#include "packet/packet.hpp"
+#include "packet/port_records.hpp"
+#include "packet/setup.hpp"
+#include "rows/fabric.hpp"
 
 namespace weftwork {
 
@@ -17,20 +29,20 @@ struct SwitchView {
   bool marks_or_stamps;    // when a packet departs
 };
 
-inline SwitchView switch_view(State& s, NodeId node) {
-  SwitchNode& record = s.switches[s.switch_of_node[node]];
-  const SwitchRow& row = s.in.switches[record.device];
-  const PortId first = s.first_port(node);
-  const QueueId first_queue = s.at(first, TrafficClass(0));
-  const std::size_t queues = s.ports_of(node).size() << s.class_shift;
+inline SwitchView switch_view(const Setup& setup, Fabric& fabric, NodeId node) {
+  SwitchNode& record = fabric.switches[fabric.switch_of_node[node]];
+  const SwitchRow& row = setup.in.switches[record.device];
+  const PortId first = setup.first_port(node);
+  const QueueId first_queue = setup.at(first, TrafficClass(0));
+  const std::size_t queues = setup.ports_of(node).size() << setup.class_shift;
   return {record,
           row,
-          IdSpan<LocalQueueId, Ingress>({&s.ingresses[first_queue], queues}),
-          IdSpan<LocalQueueId, Packet*>({&s.inbound[first_queue], queues}),
+          IdSpan<LocalQueueId, Ingress>({&fabric.ingresses[first_queue], queues}),
+          IdSpan<LocalQueueId, Packet*>({&fabric.inbound[first_queue], queues}),
           first,
           node,
           record.weighted,
-          row.mark_at_dequeue != 0 || ((s.in.has_telemetry || s.in.has_path_load) && row.telemetry != 0)};
+          row.mark_at_dequeue != 0 || ((setup.in.has_telemetry || setup.in.has_path_load) && row.telemetry != 0)};
 }
 
 inline std::int64_t above(std::int64_t value, std::int64_t limit) {
@@ -39,6 +51,7 @@ inline std::int64_t above(std::int64_t value, std::int64_t limit) {
 
 /// Keep a packet of (ingress, class) outside the headroom.
 inline void occupy(const SwitchView& view, Ingress& ingress, std::int32_t bytes) {
+  must_hold(bytes > 0, Invariant::frame_fits_its_record, "node bytes", view.id, bytes);
   const std::int64_t reserve = view.row.reserve_bytes;
   const std::int64_t before = above(ingress.used, reserve);
   ingress.used += bytes;
@@ -56,12 +69,16 @@ inline void release(const SwitchView& view, Ingress& ingress, std::int32_t bytes
   const std::int64_t before = above(ingress.used, reserve);
   ingress.used -= bytes;
   view.node.shared_used -= before - above(ingress.used, reserve);
+  must_hold((view.node.shared_used | ingress.used) >= 0, Invariant::bytes_conserved_at_a_switch,
+            "node shared_bytes ingress_bytes released_bytes", view.id, view.node.shared_used, ingress.used, bytes);
 }
 
 /// From now on what the ingress holds in its headroom counts as used.
 inline void fold_headroom(const SwitchView& view, Ingress& ingress) {
   const std::int64_t reserve = view.row.reserve_bytes;
   const std::int64_t before = above(ingress.used, reserve);
+  must_hold((ingress.used | ingress.headroom_used) >= 0, Invariant::bytes_conserved_at_a_switch,
+            "node ingress_bytes headroom_bytes", view.id, ingress.used, ingress.headroom_used);
   ingress.used += ingress.headroom_used;
   ingress.headroom_used = 0;
   view.node.shared_used += above(ingress.used, reserve) - before;

@@ -4,13 +4,16 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/ids.hpp"
+#include "base/invariant.hpp"
 
 namespace weftwork {
 
@@ -27,6 +30,7 @@ class Calendar {
   /// Returns the end of that window.
   Ps schedule(NodeId node, Ps at_ps) {
     Ps ahead = at_ps - start_at_ps_;
+    must_hold(ahead >= 0, Invariant::time_never_runs_back, "at_ps window_at_ps node", at_ps, start_at_ps_, node);
     std::int64_t windows = 0;
     if (ahead < 4 * window_ps_) {
       while (ahead >= window_ps_) {
@@ -53,9 +57,12 @@ class Calendar {
 
   /// Make the window that contains `at_ps` the current one; no window with a scheduled node lies in between.
   void go_to(Ps at_ps) {
+    must_hold(at_ps >= start_at_ps_, Invariant::time_never_runs_back, "at_ps window_at_ps", at_ps, start_at_ps_);
     current_ = at_ps / window_ps_;
     start_at_ps_ = current_ * window_ps_;
     while (!far_.empty() && far_.top().first < current_ + kWindows) {
+      must_hold(far_.top().first >= current_, Invariant::time_never_runs_back, "window current_window node",
+                far_.top().first, current_, far_.top().second);
       set(slot_of(far_.top().first), far_.top().second);
       far_.pop();
     }

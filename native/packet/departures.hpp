@@ -4,52 +4,81 @@
 /// again. While an ingress is paused every departure may resume it, and with credits between links each returns some,
 /// so then the switch is kept up to date in order of time and port.
 #pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "base/invariant.hpp"
+#include "base/limit_error.hpp"
 #include "base/random.hpp"
 #include "packet/buffer.hpp"
+#include "packet/capture.hpp"
 #include "packet/credits.hpp"
+#include "packet/fabric.hpp"
+#include "packet/flow_control.hpp"
+#include "packet/hosts.hpp"
+#include "packet/ids.hpp"
 #include "packet/line.hpp"
+#include "packet/packet.hpp"
+#include "packet/path_load.hpp"
+#include "packet/port_records.hpp"
+#include "packet/recordings.hpp"
+#include "packet/schedule.hpp"
+#include "packet/setup.hpp"
+#include "packet/state.hpp"
+#include "rows/fabric.hpp"
+#include "rows/outcome.hpp"
+#include "rows/policies.hpp"
 
 namespace weftwork {
 
 /// When the port can start something next.
-[[gnu::always_inline]] inline Ps switch_due(const State& s, const Port& out, PortId port) {
+[[gnu::always_inline]] inline Ps switch_due(const Setup& setup, const Fabric& fabric, const Port& out, PortId port) {
   if (out.pending != 0 && (out.pending & out.paused) == 0) [[likely]]
     return out.free_at_ps;  // a dead port has nothing waiting
   if (out.frame_waits) return out.free_at_ps;
   Ps due = kNeverPs;
   for (std::uint32_t rest = out.pending; rest != 0; rest &= rest - 1) {
     const TrafficClass klass = lowest(rest);
-    due = std::min(due, std::max(out.free_at_ps, s.link_credits ? opens_with_credit_ps(out, klass)
-                                                                : s.queue_controls[s.at(port, klass)].paused_until_ps));
+    due = std::min(due, std::max(out.free_at_ps, setup.link_credits
+                                                     ? opens_with_credit_ps(out, klass)
+                                                     : fabric.queue_controls[setup.at(port, klass)].paused_until_ps));
   }
   return due;
 }
 
 /// Note when a port of a switch can start something next.
-[[gnu::always_inline]] inline void set_due(State& s, SwitchNode& node, PortId port, Ps due_ps) {
-  s.due_at_ps[port] = due_ps;
+[[gnu::always_inline]] inline void set_due(Schedule& schedule, SwitchNode& node, PortId port, Ps due_ps) {
+  schedule.due_at_ps[port] = due_ps;
   node.next_due_at_ps = std::min(node.next_due_at_ps, due_ps);
 }
 
 /// Which class the port serves at `at_ps`; at least one is ready.
-inline TrafficClass choose_class(State& s, const SwitchRow& row, PortId port, Ps at_ps) {
-  Port& out = s.ports[port];
+inline TrafficClass choose_class(const Setup& setup, Fabric& fabric, const SwitchRow& row, PortId port, Ps at_ps) {
+  Port& out = fabric.ports[port];
   std::uint32_t ready = out.pending;
   if ((out.pending & out.paused) != 0) {
     for (std::uint32_t rest = out.pending & out.paused; rest != 0; rest &= rest - 1) {
       const TrafficClass klass = lowest(rest);
-      if (s.link_credits || s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps) ready &= ~bit_of(klass);
+      if (setup.link_credits || fabric.queue_controls[setup.at(port, klass)].paused_until_ps > at_ps)
+        ready &= ~bit_of(klass);
     }
   }
+  must_hold(ready != 0, Invariant::queue_holds_what_it_counts, "at_ps port pending paused", at_ps, port, out.pending,
+            out.paused);
   if ((ready & (ready - 1)) == 0) return lowest(ready);
   const auto weight = [&](TrafficClass klass) { return row.weight[klass.index()]; };
-  for (TrafficClass klass(s.class_count - 1); !klass.is_none(); klass = klass - 1)  // strict ones, the highest first
+  // Strict ones, the highest first.
+  for (TrafficClass klass(setup.class_count - 1); !klass.is_none(); klass = klass - 1)
     if (contains(ready, klass) && weight(klass) == 0) return klass;
   for (;;) {
     const TrafficClass klass(out.current);
     if (weight(klass) != 0 && contains(ready, klass)) {
-      QueueControl& queue = s.queue_controls[s.at(port, klass)];
-      const std::int64_t bytes = s.queues[s.at(port, klass)].departure->bytes;
+      QueueControl& queue = fabric.queue_controls[setup.at(port, klass)];
+      const std::int64_t bytes = fabric.queues[setup.at(port, klass)].departure->bytes;
       if (queue.deficit >= bytes) {
         queue.deficit -= bytes;
         return klass;
@@ -57,39 +86,46 @@ inline TrafficClass choose_class(State& s, const SwitchRow& row, PortId port, Ps
     }
     TrafficClass next = klass;
     do {
-      next = next + 1 == TrafficClass(s.class_count) ? TrafficClass(0) : next + 1;
+      next = next + 1 == TrafficClass(setup.class_count) ? TrafficClass(0) : next + 1;
     } while (weight(next) == 0);
     out.current = static_cast<std::uint16_t>(next.value);
-    if (contains(ready, next)) s.queue_controls[s.at(port, next)].deficit += weight(next) * 1024;
+    if (contains(ready, next)) fabric.queue_controls[setup.at(port, next)].deficit += weight(next) * 1024;
   }
 }
 
 /// A flow-control frame waits at a port of a switch: it leaves at once if the port is idle.
-inline void start_idle_port(State& s, SwitchNode& node, PortId port, Ps at_ps) {
-  const Port& out = s.ports[port];
-  if (out.free_at_ps <= at_ps) start_frame(s, port, at_ps);
-  set_due(s, node, port, switch_due(s, out, port));
+inline void start_idle_port(const Setup& setup, Fabric& fabric, Schedule& schedule, Recordings& recordings,
+                            SwitchNode& node, PortId port, Ps at_ps) {
+  const Port& out = fabric.ports[port];
+  if (out.free_at_ps <= at_ps) start_frame(setup, fabric, schedule, recordings, port, at_ps);
+  set_due(schedule, node, port, switch_due(setup, fabric, out, port));
 }
 
 /// Send a flow-control frame from a port of a switch.
-inline void send_frame(State& s, SwitchNode& node, PortId port, TrafficClass klass, std::int64_t quanta, Ps at_ps) {
-  queue_frame(s, port, klass, quanta);
-  start_idle_port(s, node, port, at_ps);
+inline void send_frame(const Setup& setup, Fabric& fabric, Schedule& schedule, Recordings& recordings, SwitchNode& node,
+                       PortId port, TrafficClass klass, std::int64_t quanta, Ps at_ps) {
+  queue_frame(setup, fabric, schedule, port, klass, quanta);
+  start_idle_port(setup, fabric, schedule, recordings, node, port, at_ps);
 }
 
 /// Give back the credit of a packet that has come into a switch by a lane and is gone.
-inline void return_credit(State& s, SwitchNode& node, QueueId lane, std::int64_t bytes, Ps at_ps) {
-  if (owe_credit(s, lane, bytes)) start_idle_port(s, node, s.port_of(lane), at_ps);
+inline void return_credit(const Setup& setup, Fabric& fabric, Schedule& schedule, Recordings& recordings,
+                          SwitchNode& node, QueueId lane, std::int64_t bytes, Ps at_ps) {
+  if (owe_credit(setup, fabric, schedule, lane, bytes))
+    start_idle_port(setup, fabric, schedule, recordings, node, setup.port_of(lane), at_ps);
 }
 
 /// Resume every paused ingress that may resume; called after each departure while any is paused.
-inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
+inline void test_resume(const Setup& setup, Fabric& fabric, Schedule& schedule, Recordings& recordings,
+                        const SwitchView& view, Ps at_ps) {
   SwitchNode& node = view.node;
   std::size_t kept = 0;
   const std::int64_t threshold = share(view.row.alpha, free_bytes(node)) - view.row.xon_offset_bytes;
   for (std::size_t i = 0; i < node.paused.size(); ++i) {
     const QueueId place = node.paused[i];
-    Ingress& ingress = s.ingresses[place];
+    Ingress& ingress = fabric.ingresses[place];
+    must_hold(ingress.paused, Invariant::pause_is_counted_once, "at_ps node port class", at_ps, view.id,
+              setup.port_of(place), setup.class_of(place));
     const bool low = ingress.used + ingress.headroom_used <= view.row.reserve_bytes;
     if (!low && (ingress.headroom_used != 0 || ingress.used - view.row.reserve_bytes > threshold)) {
       node.paused[kept++] = place;
@@ -98,108 +134,121 @@ inline void test_resume(State& s, const SwitchView& view, Ps at_ps) {
     fold_headroom(view, ingress);
     ingress.paused = false;
     ingress.refresh_at_ps = kOff;
-    send_frame(s, view.node, s.port_of(place), s.class_of(place), 0, at_ps);
+    send_frame(setup, fabric, schedule, recordings, view.node, setup.port_of(place), setup.class_of(place), 0, at_ps);
   }
-  s.paused_ingresses -= static_cast<std::int64_t>(node.paused.size() - kept);
+  fabric.paused_ingresses -= static_cast<std::int64_t>(node.paused.size() - kept);
+  must_hold(std::cmp_greater_equal(fabric.paused_ingresses, kept), Invariant::pause_is_counted_once,
+            "at_ps node listed counted", at_ps, view.id, kept, fabric.paused_ingresses);
   node.paused.resize(kept);
   node.in_order_for = static_cast<std::int32_t>(kept);
 }
 
-inline bool draws_mark(const State& s, const SwitchRow& row, const Packet& packet, PortId port,
+inline bool draws_mark(const Setup& setup, const Hosts& hosts, const SwitchRow& row, const Packet& packet, PortId port,
                        std::int64_t queue_bytes) {
-  const std::int64_t kmin_bytes = s.in.port_kmin_bytes[port];
-  const std::int64_t kmax_bytes = s.in.port_kmax_bytes[port];
+  const std::int64_t kmin_bytes = setup.in.port_kmin_bytes[port];
+  const std::int64_t kmax_bytes = setup.in.port_kmax_bytes[port];
   if (queue_bytes <= kmin_bytes) return false;
   if (queue_bytes >= kmax_bytes) return true;
-  const std::uint64_t flow = s.queue_pairs[packet.queue_pair].flow;
-  const std::uint64_t bits = draw(s.in.seed, Stream::kEcnMark, flow, identity(packet), port.index());
+  const std::uint64_t flow = hosts.queue_pairs[packet.queue_pair].flow;
+  const std::uint64_t bits = draw(setup.in.seed, Stream::kEcnMark, flow, identity(packet), port.index());
   const double probability =
       row.pmax * static_cast<double>(queue_bytes - kmin_bytes) / static_cast<double>(kmax_bytes - kmin_bytes);
   return uniform(bits) < probability;
 }
 
 /// Write what the packet leaves behind at `port` into it, which makes it longer from here on.
-inline void stamp_telemetry(const State& s, PortId port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
+inline void stamp_telemetry(const Setup& setup, const Fabric& fabric, PortId port, Packet* packet,
+                            std::int64_t bytes_sent, Ps at_ps) {
   const std::size_t place = extension(packet).hops - std::size_t{1};  // it has counted this switch
+  must_hold(extension(packet).hops > 0, Invariant::packets_conserved, "at_ps port queue_pair seq", at_ps, port,
+            packet->queue_pair, packet->seq);
   if (place >= kHops) [[unlikely]]
     throw LimitError(
         "a packet has come to a ninth switch with in-band telemetry, and has room for what eight write, since a port"
         " selection, or routes that changed meanwhile, have sent it another way than a shortest one; take a port"
         " selection that makes fewer detours, or a congestion control and a path selection without telemetry");
-  hops(packet, s.wide)[place] = Hop::of(at_ps, s.queued_bytes(port), bytes_sent, s.rates.of(port), port);
-  packet->bytes = static_cast<std::uint16_t>(packet->bytes + s.in.transport.telemetry_hop_bytes);
+  hops(packet, setup.wide)[place] =
+      Hop::of(at_ps, queued_bytes(setup, fabric, port), bytes_sent, fabric.rates.of(port), port);
+  packet->bytes = static_cast<std::uint16_t>(packet->bytes + setup.in.transport.telemetry_hop_bytes);
 }
 
 /// Measure the load of `port`, and write it into the packet if no port before had a larger one.
-inline void write_load(State& s, PortId port, Packet* packet, std::int64_t bytes_sent, Ps at_ps) {
-  PortLoad& load = s.loads[port];
-  load.measure(at_ps, s.queued_bytes(port), bytes_sent, s.rate_bps[port], std::max<Ps>(s.in.fabric_base_rtt_ps, 1));
+inline void write_load(const Setup& setup, Fabric& fabric, const Hosts& hosts, PortId port, Packet* packet,
+                       std::int64_t bytes_sent, Ps at_ps) {
+  PortLoad& load = fabric.loads[port];
+  load.measure(at_ps, queued_bytes(setup, fabric, port), bytes_sent, fabric.rate_bps[port],
+               std::max<Ps>(setup.in.fabric_base_rtt_ps, 1));
   const double units = units_of(load.load);
   std::uint8_t& largest = wide(packet).path_load;
   if (units <= kCodedLoads[largest]) return;  // its code is not larger, however it is rounded
-  const std::uint64_t flow = s.queue_pairs[packet->queue_pair].flow;
-  const std::uint64_t bits = draw(s.in.seed, Stream::kPathLoad, flow, identity(*packet), port.index());
+  const std::uint64_t flow = hosts.queue_pairs[packet->queue_pair].flow;
+  const std::uint64_t bits = draw(setup.in.seed, Stream::kPathLoad, flow, identity(*packet), port.index());
   largest = std::max(largest, code_of(units, bits));
 }
 
 /// Start what the port has to send at `at_ps`; something is ready and the port is idle.
 inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps at_ps) {
-  Port& out = s.ports[port];
+  Port& out = s.fabric.ports[port];
   if (out.frame_waits) [[unlikely]] {
-    start_frame(s, port, at_ps);
+    start_frame(s.setup, s.fabric, s.schedule, s.recordings, port, at_ps);
   } else {
-    const TrafficClass klass = choose_class(s, view.row, port, at_ps);
-    Queue& queue = s.queues[s.at(port, klass)];
+    const TrafficClass klass = choose_class(s.setup, s.fabric, view.row, port, at_ps);
+    Queue& queue = s.fabric.queues[s.setup.at(port, klass)];
     Packet* packet = queue.departure;
     const std::int32_t bytes = packet->bytes;
     queue.bytes -= bytes;
-    queue.departure = s.pool.next(packet);
+    queue.departure = s.fabric.pool.next(packet);
     __builtin_prefetch(queue.departure);
     if (queue.departure == queue.tail) {
+      must_hold(queue.bytes == 0, Invariant::queue_holds_what_it_counts, "at_ps port class queue_bytes", at_ps, port,
+                klass, queue.bytes);
       out.pending = static_cast<std::uint16_t>(out.pending & ~bit_of(klass));
-      if (contains(view.weighted, klass)) s.queue_controls[s.at(port, klass)].deficit = 0;
+      if (contains(view.weighted, klass)) s.fabric.queue_controls[s.setup.at(port, klass)].deficit = 0;
     }
     release(view, view.ingresses[LocalQueueId(packet->ingress)], bytes);
     if (view.marks_or_stamps && is_whole_data(*packet)) [[unlikely]] {
-      if (view.row.mark_at_dequeue != 0 && draws_mark(s, view.row, *packet, port, queue.bytes)) {
+      if (view.row.mark_at_dequeue != 0 && draws_mark(s.setup, s.hosts, view.row, *packet, port, queue.bytes)) {
         packet->flags = with(packet->flags, kMarked);
-        s.port_counters[port].marks += 1;
-        s.note(at_ps, EventKind::kMark, port.value, klass.value);
+        s.recordings.port_counters[port].marks += 1;
+        s.recordings.note(at_ps, EventKind::kMark, port.value, klass.value);
       }
-      if (s.in.has_telemetry && view.row.telemetry != 0) stamp_telemetry(s, port, packet, out.bytes, at_ps);
-      if (s.in.has_path_load && view.row.telemetry != 0) write_load(s, port, packet, out.bytes, at_ps);
+      if (s.setup.in.has_telemetry && view.row.telemetry != 0)
+        stamp_telemetry(s.setup, s.fabric, port, packet, out.bytes, at_ps);
+      if (s.setup.in.has_path_load && view.row.telemetry != 0)
+        write_load(s.setup, s.fabric, s.hosts, port, packet, out.bytes, at_ps);
     }
-    if (!s.captured.empty()) [[unlikely]]
-      capture_packet(s, port, klass, packet, at_ps);
-    transmit(s, out, packet, at_ps);
+    if (!s.recordings.captured.empty()) [[unlikely]]
+      capture_packet(s.setup, s.fabric, s.hosts, s.recordings, port, klass, packet, at_ps);
+    transmit(s.fabric, s.schedule, out, packet, at_ps);
     if (view.node.in_order_for != 0) [[unlikely]] {
-      if (s.link_credits) {
-        take_credit(s, port, klass, packet->bytes);
-        test_credit(s, view.row, port, klass);
-        return_credit(s, view.node, lane_of(s, view.id, *packet), bytes, at_ps);
+      if (s.setup.link_credits) {
+        take_credit(s.setup, s.fabric, port, klass, packet->bytes);
+        test_credit(s.setup, s.fabric, view.row, port, klass);
+        return_credit(s.setup, s.fabric, s.schedule, s.recordings, view.node, lane_of(s.setup, view.id, *packet), bytes,
+                      at_ps);
       } else {
-        test_resume(s, view, at_ps);
+        test_resume(s.setup, s.fabric, s.schedule, s.recordings, view, at_ps);
       }
     }
   }
-  if (out.pending == 0 && !out.frame_waits) s.set_outbound(port, view.id, false);
-  set_due(s, view.node, port, switch_due(s, out, port));
+  if (out.pending == 0 && !out.frame_waits) s.schedule.set_outbound(s.setup.local_port(port, view.id), view.id, false);
+  set_due(s.schedule, view.node, port, switch_due(s.setup, s.fabric, out, port));
 }
 
 inline void drain_port(State& s, const SwitchView& view, PortId port, Ps at_ps) {
-  while (s.due_at_ps[port] <= at_ps) start_switch_port(s, view, port, s.due_at_ps[port]);
+  while (s.schedule.due_at_ps[port] <= at_ps) start_switch_port(s, view, port, s.schedule.due_at_ps[port]);
 }
 
 /// Bring a whole switch up to date: in order of time and port where departures have effects, else port by port.
 inline void drain_switch(State& s, const SwitchView& view, Ps at_ps) {
   const PortId begin = view.first;
-  const PortId end = s.end_port(view.id);
+  const PortId end = s.setup.end_port(view.id);
   while (view.node.in_order_for != 0) {
     if (view.node.next_due_at_ps > at_ps) return;
     Ps best = kNeverPs;
     PortId chosen;
     for (const PortId port : id_range(begin, end)) {
-      const Ps due = s.due_at_ps[port];
+      const Ps due = s.schedule.due_at_ps[port];
       chosen = due < best ? port : chosen;
       best = due < best ? due : best;
     }
@@ -207,10 +256,10 @@ inline void drain_switch(State& s, const SwitchView& view, Ps at_ps) {
     if (best > at_ps) return;
     start_switch_port(s, view, chosen, best);
   }
-  const std::size_t first_word = s.mask_base[view.id];
-  const std::size_t words = s.mask_base[view.id + 1] - first_word;
+  const std::size_t first_word = s.schedule.mask_base[view.id];
+  const std::size_t words = s.schedule.mask_base[view.id + 1] - first_word;
   for (std::size_t word = 0; word < words; ++word)
-    for (std::uint64_t rest = s.outbound_mask[first_word + word]; rest != 0; rest &= rest - 1)
+    for (std::uint64_t rest = s.schedule.outbound_mask[first_word + word]; rest != 0; rest &= rest - 1)
       drain_port(s, view, begin + LocalPort(lowest_place(word, rest)), at_ps);
 }
 

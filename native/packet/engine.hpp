@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 
+#include "base/clock.hpp"
 #include "packet/input.hpp"
 #include "packet/state.hpp"
 #include "packet/timeline.hpp"
@@ -18,6 +19,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// Go on for about `budget_s` seconds of CPU; true when there is nothing left to do before the end of the run.
+  /// Throws BrokenInvariant where the engine is at fault, PolicyStop where a step is; nothing more is asked of it then.
   bool advance(double budget_s);
 
   /// What every port did over time, closed where the run has come to; empty unless the input asks for it.
@@ -32,6 +34,7 @@ class Engine {
   void apply_cut(Ps at_ps);
   void sample(Ps at_ps);
   bool watch(Ps at_ps);
+  bool finish();
 
   Input input_;
   std::unique_ptr<State> state_;

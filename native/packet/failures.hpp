@@ -14,9 +14,4 @@ struct PolicyStop : std::runtime_error {
   PolicyFailure failure;
 };
 
-/// A limit of the engine that the input exceeds; the text goes to the user.
-struct LimitError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 }  // namespace weftwork

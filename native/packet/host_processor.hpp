@@ -2,7 +2,11 @@
 /// arrives. Source: docs/models/packet-engine.md, "The host's processor".
 /// Leaves out: what it waits for, which is the port that sends (pipe) and the host interface (receiver).
 #pragma once
+#include <cstdint>
+
+#include "base/clock.hpp"
 #include "packet/input.hpp"
+#include "rows/transport.hpp"
 
 namespace weftwork {
 

@@ -1,11 +1,14 @@
 /// Ids that only the packet engine has.
 #pragma once
+#include <bit>
+#include <cstdint>
+
 #include "base/ids.hpp"
 
 namespace weftwork {
 
 using TrafficClass = Id<struct TrafficClassKind>;    // ascending priority
-using QueueId = Id<struct QueueKind>;                // one traffic class at one port (`State::at`)
+using QueueId = Id<struct QueueKind>;                // one traffic class at one port (`Setup::at`)
 using LocalPort = Id<struct LocalPortKind>;          // a port among those of its node
 using LocalQueueId = Id<struct LocalQueueKind>;      // one traffic class at one port, among those of its node
 using NicId = Id<struct NicKind>;                    // a NIC port among the NIC ports

@@ -3,9 +3,11 @@
 #include <cstdint>
 
 #include "base/clock.hpp"
+#include "base/ids.hpp"
 #include "base/programs.hpp"
 #include "base/waits.hpp"
 #include "packet/ids.hpp"
+#include "rows/outcome.hpp"
 
 namespace weftwork {
 
@@ -33,11 +35,6 @@ struct Mailbox {
 
 struct StreamState : StreamProgress {
   RankId rank;
-};
-
-struct MilestoneRecord {
-  std::int64_t rank, name;
-  Ps at_ps;
 };
 
 }  // namespace weftwork

@@ -3,8 +3,11 @@
 /// Leaves out: which RECEIVE a delivered message completes (job).
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
+#include "base/ids.hpp"
+#include "base/invariant.hpp"
 #include "packet/containers.hpp"
 #include "packet/ids.hpp"
 
@@ -18,6 +21,7 @@ class OpenMessages {
 
   /// The next message has the packets up to `end`.
   void add(MessageId id, std::int64_t end) {
+    must_hold(end > end_, Invariant::message_delivered_once, "message end before", id, end, end_);
     open_.push({id, end, end - end_});
     end_ = end;
   }
@@ -27,6 +31,8 @@ class OpenMessages {
     const auto first = open_.items.begin() + static_cast<std::ptrdiff_t>(open_.head);
     const auto found = std::upper_bound(first, open_.items.end(), seq,
                                         [](std::int64_t number, const Open& each) { return number < each.end; });
+    must_hold(found != open_.items.end() && found->missing > 0, Invariant::message_delivered_once, "seq end whole", seq,
+              end_, whole_);
     found->missing -= 1;
     if (found->missing > 0) return MessageId::none();
     const MessageId id = found->id;

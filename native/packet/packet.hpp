@@ -13,8 +13,11 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "base/invariant.hpp"
 #include "packet/ids.hpp"
 #include "packet/policy.hpp"
+#include "rows/policies.hpp"
 
 namespace weftwork {
 
@@ -174,6 +177,8 @@ class PacketPool {
       : stride_(stride), block_bytes_(stride * kBlockRecords), link_offset_(block_bytes_ - stride) {}
 
   [[nodiscard]] std::size_t stride() const { return stride_; }
+  /// Blocks that belong to streams.
+  [[nodiscard]] std::int64_t blocks_taken() const { return blocks_taken_; }
 
   /// A new stream: its one position is head, departure and tail.
   Packet* open() {
@@ -189,8 +194,15 @@ class PacketPool {
     return reinterpret_cast<Packet*>(link(after));
   }
 
+  /// Whether the record after `packet` lies in another block.
+  [[nodiscard]] bool is_last_of_block(const Packet* packet) const {
+    return is_link(reinterpret_cast<const std::uint8_t*>(packet) + stride_);
+  }
+
   /// Extend the stream behind its tail and return the new tail; the old tail is the caller's to fill.
-  Packet* extend(Packet* tail) {
+  [[gnu::always_inline]] Packet* extend(Packet* tail) {
+    must_hold(tail->at_ps == kNeverPs, Invariant::reader_stays_behind_the_writer, "at_ps queue_pair seq", tail->at_ps,
+              tail->queue_pair, tail->seq);
     std::uint8_t* after = reinterpret_cast<std::uint8_t*>(tail) + stride_;
     if (is_link(after)) {
       std::uint8_t* block = take();
@@ -212,6 +224,8 @@ class PacketPool {
   /// Move what lies from `from` on up to the tail one place on, for one record at `from`, which is the caller's to
   /// fill.
   Packet* make_room(Packet* from, Packet*& tail) {
+    must_hold(from != tail && from->at_ps == kNeverPs, Invariant::reader_stays_behind_the_writer,
+              "at_ps queue_pair seq", from->at_ps, from->queue_pair, from->seq);
     std::vector<Packet*> places{from};
     while (places.back() != tail) places.push_back(next(places.back()));
     tail = extend(tail);
@@ -226,6 +240,8 @@ class PacketPool {
     std::uint8_t* following = link(after);
     link(after) = free_;
     free_ = after - link_offset_;
+    blocks_taken_ -= 1;
+    must_hold(blocks_taken_ > 0, Invariant::pool_returns_each_block_once, "blocks_taken", blocks_taken_);
     return reinterpret_cast<Packet*>(following);
   }
 
@@ -255,10 +271,12 @@ class PacketPool {
     return (reinterpret_cast<std::uintptr_t>(record) & (block_bytes_ - 1)) == link_offset_;
   }
 
-  std::uint8_t* take() {
+  [[gnu::noinline]] std::uint8_t* take() {
     if (free_ == nullptr) grow();
     std::uint8_t* block = free_;
+    must_hold(is_link(block + link_offset_), Invariant::pool_returns_each_block_once, "blocks_taken", blocks_taken_);
     free_ = link(block + link_offset_);
+    blocks_taken_ += 1;
     return block;
   }
 
@@ -277,6 +295,7 @@ class PacketPool {
   std::size_t block_bytes_;
   std::size_t link_offset_;
   std::uint8_t* free_ = nullptr;
+  std::int64_t blocks_taken_ = 0;
   std::vector<std::unique_ptr<std::uint8_t, Release>> slabs_;
 };
 

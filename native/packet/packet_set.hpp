@@ -3,8 +3,12 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
+
+#include "base/invariant.hpp"
 
 namespace weftwork {
 
@@ -20,12 +24,15 @@ class PacketSet {
   void insert(std::int64_t seq, std::int64_t floor) {
     floor_ = floor;
     if (seq - floor >= room()) grow(seq);
+    must_hold(seq >= floor && (word(seq) & bit(seq)) == 0, Invariant::packet_is_kept_or_lost, "seq floor count", seq,
+              floor, count_);
     words_[place(seq)] |= bit(seq);
     count_ += 1;
   }
 
   /// Remove `seq`, which is a member.
   void erase(std::int64_t seq) {
+    must_hold(contains(seq), Invariant::packet_is_kept_or_lost, "seq floor count", seq, floor_, count_);
     words_[place(seq)] &= ~bit(seq);
     count_ -= 1;
   }

@@ -28,9 +28,9 @@ TEST_CASE("a message leaves at line rate: packet after packet, each a delay late
   CHECK(packets[1]->at_ps == 2 * full_ps + TwoHosts::kDelayPs);
   CHECK(packets[2]->at_ps == 2 * full_ps + line_ps(1'808) + TwoHosts::kDelayPs);
   CHECK(packets[2]->bytes == 1'808 + TwoHosts::kOverheadBytes);
-  CHECK(hosts.state->ports[TwoHosts::kSource].bytes == kThreeBytes + 3 * TwoHosts::kOverheadBytes);
+  CHECK(hosts.state->fabric.ports[TwoHosts::kSource].bytes == kThreeBytes + 3 * TwoHosts::kOverheadBytes);
   CHECK(hosts.queue_pair(id).sender.nxt_bytes == kThreeBytes);
-  CHECK(hosts.state->due_at_ps[TwoHosts::kSource] == kNeverPs);
+  CHECK(hosts.state->schedule.due_at_ps[TwoHosts::kSource] == kNeverPs);
 }
 
 TEST_CASE("the first packet of a message says so, and the last one alone asks for an acknowledgement") {
@@ -106,7 +106,8 @@ TEST_CASE("a control packet goes before the next data packet") {
   TwoHosts hosts;
   const QueuePairId id = hosts.open(kThreeBytes);
   hosts.run(0);
-  queue_control(*hosts.state, TwoHosts::kSource, id, PacketKind::kProbe, true, 7, 3, TwoHosts::kAckBytes);
+  queue_control(hosts.state->setup, hosts.state->fabric, hosts.state->routing, hosts.state->hosts, TwoHosts::kSource,
+                id, PacketKind::kProbe, true, 7, 3, TwoHosts::kAckBytes);
   hosts.run(kLongPs);
   const auto packets = hosts.arrivals();
   REQUIRE(packets.size() == 4);
@@ -114,24 +115,25 @@ TEST_CASE("a control packet goes before the next data packet") {
   CHECK(packets[1]->seq == 7);
   CHECK(packets[1]->attempt == 3);
   CHECK(packets[2]->at_ps - packets[1]->at_ps == line_ps(TwoHosts::kMtuBytes));
-  CHECK(hosts.state->ports[TwoHosts::kSource].pending == 0);
+  CHECK(hosts.state->fabric.ports[TwoHosts::kSource].pending == 0);
 }
 
 TEST_CASE("a port that is down sends nothing") {
   TwoHosts hosts;
-  hosts.state->ports[TwoHosts::kSource].up = false;
+  hosts.state->fabric.ports[TwoHosts::kSource].up = false;
   hosts.open(kThreeBytes);
-  CHECK(nic_due(*hosts.state, TwoHosts::kSource) == kNeverPs);
+  CHECK(nic_due(hosts.state->setup, hosts.state->fabric, hosts.state->hosts, hosts.state->job, TwoHosts::kSource) ==
+        kNeverPs);
 }
 
 TEST_CASE("a paused class waits until its pause ends") {
   TwoHosts hosts;
   hosts.open(kThreeBytes);
-  hosts.state->ports[TwoHosts::kSource].paused = 1;
-  hosts.state->queue_controls[QueueId(0)].paused_until_ps = 5'000'000;
+  hosts.state->fabric.ports[TwoHosts::kSource].paused = 1;
+  hosts.state->fabric.queue_controls[QueueId(0)].paused_until_ps = 5'000'000;
   hosts.run(0);
   CHECK(hosts.arrivals().empty());
-  CHECK(hosts.state->due_at_ps[TwoHosts::kSource] == 5'000'000);
+  CHECK(hosts.state->schedule.due_at_ps[TwoHosts::kSource] == 5'000'000);
   hosts.run(5'000'000);
   REQUIRE(hosts.arrivals().size() == 1);
   CHECK(hosts.arrivals()[0]->at_ps == 5'000'000 + line_ps(TwoHosts::kMtuBytes) + TwoHosts::kDelayPs);

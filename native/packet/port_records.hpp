@@ -5,14 +5,17 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/wiring.hpp"
+#include "base/ids.hpp"
 #include "packet/ids.hpp"
 #include "packet/packet.hpp"
+#include "rows/fabric.hpp"
+#include "rows/outcome.hpp"
+#include "rows/waits.hpp"
 
 namespace weftwork {
 
 /// One class of packets at an egress port: what every enqueue and departure touches.
-/// The reader at the far end keeps its own position (`State::inbound`).
+/// The reader at the far end keeps its own position (`Fabric::inbound`).
 struct Queue {
   Packet* tail = nullptr;       // where the next packet is written
   Packet* departure = nullptr;  // first packet that has not departed
@@ -46,7 +49,7 @@ struct Ingress {
 struct alignas(64) Port {
   Ps free_at_ps = 0;
   Ps delay_ps = 0;
-  std::int64_t ps_per_byte = 0;  // 0: the rate does not divide evenly, see `State::serialisation`
+  std::int64_t ps_per_byte = 0;  // 0: the rate does not divide evenly, see `Fabric::serialisation`
   Ps announced_until_ps = 0;     // the far end knows of arrivals before that instant
   std::int64_t frames = 0;
   std::int64_t bytes = 0;
@@ -60,32 +63,10 @@ struct alignas(64) Port {
 };
 static_assert(sizeof(Port) == 64);
 
-struct PortCounters {
-  std::int64_t drops = 0, marks = 0, pauses_sent = 0, resumes_sent = 0, paused_ps = 0, trims = 0, credit_frames = 0,
-               nic_state_bytes = 0, max_early_packets = 0;
-};
-
 struct ControlFrame {
   Ps at_ps;  // arrival
   TrafficClass klass;
   std::int32_t quanta;  // under credits: bytes given back
-};
-
-/// One step of a deadlock: this class waits at this port, which the node of the next one has paused.
-struct DeadlockRow {
-  std::int64_t port, traffic_class;
-  std::int64_t waiting_bytes;  // at this port
-  std::int64_t held_bytes;     // of this port, at the far end's ingress
-};
-
-/// A hash function of some switches, and how its digest follows from the one that packets carry.
-struct HashFunction {
-  HashAlgorithm algorithm = HashAlgorithm::kCrc32;
-  std::uint32_t seed = 0;
-  std::uint32_t offset = 0;
-  std::uint32_t fields = 0;
-  std::uint32_t seed_effect = 0;  // XORed into the digest; a CRC is affine in its initial value
-  bool carried = false;           // the packet's `hash` is this function's digest
 };
 
 struct SwitchNode {

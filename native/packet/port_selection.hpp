@@ -1,12 +1,28 @@
 /// Calls of a port selection: the signal, the candidates, and what the step has written.
 /// Source: docs/models/packet-engine.md, "Signals" and "Route". Leaves out: which ports are candidates (routing).
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
+#include "base/clock.hpp"
+#include "base/ids.hpp"
 #include "base/random.hpp"
+#include "packet/buffer.hpp"
+#include "packet/credits.hpp"
 #include "packet/departures.hpp"
 #include "packet/hashing.hpp"
+#include "packet/ids.hpp"
+#include "packet/packet.hpp"
+#include "packet/policy.hpp"
+#include "packet/policy_calls.hpp"
+#include "packet/queue_pair_records.hpp"
+#include "packet/routing_tables.hpp"
+#include "packet/setup.hpp"
+#include "packet/state.hpp"
 #include "packet/step_calls.hpp"
+#include "paths/detours.hpp"
+#include "rows/policies.hpp"
 
 namespace weftwork {
 
@@ -35,105 +51,107 @@ struct PortQuestion {
 }
 
 /// Fill what is the same for all packets of a switch.
-[[gnu::noinline]] inline void describe_switch(State& s, const SwitchView& view) {
-  PortSignal& signal = s.port_signal;
+[[gnu::noinline]] inline void describe_switch(const Setup& setup, const RoutingTables& routing, PolicyCalls& calls,
+                                              const SwitchView& view) {
+  PortSignal& signal = calls.port_signal;
   signal.node = view.id.value;
-  signal.tier = s.in.node_tier[view.id];
-  signal.group = s.in.node_group[view.id];
-  signal.ports = static_cast<std::int64_t>(s.ports_of(view.id).size());
+  signal.tier = setup.in.node_tier[view.id];
+  signal.group = setup.in.node_group[view.id];
+  signal.ports = static_cast<std::int64_t>(setup.ports_of(view.id).size());
   signal.edge = view.node.edge.value;
-  signal.edges = static_cast<std::int64_t>(s.routes.attachments());
+  signal.edges = static_cast<std::int64_t>(routing.routes.attachments());
 }
 
-inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
-  return klass.value % s.in.virtual_channels;
+inline std::int64_t virtual_channel(const Setup& setup, TrafficClass klass) {
+  return klass.value % setup.in.virtual_channels;
 }
 
 /// Fill what a port selection asks to know of the queues and ways behind its candidates.
 [[gnu::always_inline]] inline void look_at_candidates(State& s, const SwitchView& view, const PortQuestion& question,
                                                       TrafficClass klass, Ps at_ps) {
-  const bool reads_paused = s.in.port.paused;
+  const bool reads_paused = s.setup.in.port.paused;
   const Candidate* const end = question.candidates + question.count;
-  if (s.in.port.queue) {
+  if (s.setup.in.port.queue) {
     for (Candidate* candidate = question.candidates; candidate != end; ++candidate) {
       const PortId port = view.first + LocalPort(candidate->port);
       drain_port(s, view, port, at_ps);
-      candidate->queue_bytes = s.queues[s.at(port, klass)].bytes;
+      candidate->queue_bytes = s.fabric.queues[s.setup.at(port, klass)].bytes;
       if (!reads_paused) continue;
-      if (s.link_credits)
-        candidate->paused = !has_credit(s, port, klass, s.port_signal.bytes);
+      if (s.setup.link_credits)
+        candidate->paused = !has_credit(s.setup, s.fabric, port, klass, s.calls.port_signal.bytes);
       else
-        candidate->paused =
-            contains(s.ports[port].paused, klass) && s.queue_controls[s.at(port, klass)].paused_until_ps > at_ps;
+        candidate->paused = contains(s.fabric.ports[port].paused, klass) &&
+                            s.fabric.queue_controls[s.setup.at(port, klass)].paused_until_ps > at_ps;
     }
   }
-  if (s.in.port.channel && question.delivered) {
-    question.candidates->channel = question.candidates->turn_channel = s.port_signal.virtual_channel;
-  } else if (s.in.port.channel) {
+  if (s.setup.in.port.channel && question.delivered) {
+    question.candidates->channel = question.candidates->turn_channel = s.calls.port_signal.virtual_channel;
+  } else if (s.setup.in.port.channel) {
     const std::int64_t in_kind =
-        s.in.port_kind[view.first + LocalPort(static_cast<std::int32_t>(s.port_signal.in_port))];
-    const std::int64_t held = s.port_signal.virtual_channel, channels = s.in.virtual_channels;
+        s.setup.in.port_kind[view.first + LocalPort(static_cast<std::int32_t>(s.calls.port_signal.in_port))];
+    const std::int64_t held = s.calls.port_signal.virtual_channel, channels = s.setup.in.virtual_channels;
     for (Candidate* candidate = question.candidates; candidate != end; ++candidate) {
-      const std::int64_t kind = s.in.port_kind[view.first + LocalPort(candidate->port)];
-      candidate->channel = s.in.channels.channel(0, in_kind, held, kind, channels);
-      candidate->turn_channel = s.in.channels.channel(1, in_kind, held, kind, channels);
+      const std::int64_t kind = s.setup.in.port_kind[view.first + LocalPort(candidate->port)];
+      candidate->channel = s.setup.in.channels.channel(0, in_kind, held, kind, channels);
+      candidate->turn_channel = s.setup.in.channels.channel(1, in_kind, held, kind, channels);
     }
   }
-  if (!s.in.port.hops_left) return;
+  if (!s.setup.in.port.hops_left) return;
   for (Candidate* candidate = question.candidates; candidate != end; ++candidate) {
     const PortId port = view.first + LocalPort(candidate->port);
-    candidate->hops_left = s.routes.distance(s.ports[port].peer_node, question.target) + 1;
+    candidate->hops_left = s.routing.routes.distance(s.fabric.ports[port].peer_node, question.target) + 1;
   }
 }
 
 /// Fill what a port selection asks to know of detours; `via` and the ends' edges are there.
-[[gnu::always_inline]] inline void describe_detour(State& s) {
-  PortSignal& signal = s.port_signal;
-  const Detours& detours = s.in.detours;
+[[gnu::always_inline]] inline void describe_detour(const Setup& setup, const RoutingTables& routing,
+                                                   PolicyCalls& calls) {
+  PortSignal& signal = calls.port_signal;
+  const Detours& detours = setup.in.detours;
   const auto node_of = [&](std::int64_t edge) { return NodeId(detours.node[static_cast<std::size_t>(edge)]); };
-  signal.from_group = s.in.node_group[node_of(signal.from_edge)];
+  signal.from_group = setup.in.node_group[node_of(signal.from_edge)];
   signal.detour = detours.pick(signal.from_edge, signal.to_edge, signal.draw);
   signal.queue_pair_detour = detours.pick(signal.from_edge, signal.to_edge, signal.queue_pair_hash);
-  signal.via_group = signal.via == kOff ? -1 : s.in.node_group[node_of(signal.via)];
+  signal.via_group = signal.via == kOff ? -1 : setup.in.node_group[node_of(signal.via)];
   signal.hops_after_via = 0;
-  if (s.in.port.hops_left && signal.via != kOff)
+  if (setup.in.port.hops_left && signal.via != kOff)
     signal.hops_after_via =
-        s.routes.distance(node_of(signal.via), AttachmentId(static_cast<std::int32_t>(signal.to_edge)));
+        routing.routes.distance(node_of(signal.via), AttachmentId(static_cast<std::int32_t>(signal.to_edge)));
 }
 
 /// Ask port selection by which candidate a packet leaves; the packet takes `word` and `via` with it, and its class.
 [[gnu::noinline]] inline Egress call_port_selection(State& s, const SwitchView& view, const PortQuestion& question,
                                                     Packet* packet, TrafficClass klass, Ps at_ps) {
-  const PortPolicy& policy = s.in.port;
-  const std::uint32_t hash = switch_hash(s, s.hash_functions[view.node.device], packet);
-  PortSignal& signal = s.port_signal;
+  const PortPolicy& policy = s.setup.in.port;
+  const std::uint32_t hash = switch_hash(s.setup, s.hosts, s.routing.hash_functions[view.node.device], packet);
+  PortSignal& signal = s.calls.port_signal;
   if (signal.node != view.id.value) [[unlikely]]
-    describe_switch(s, view);
-  const QueuePair& qp = s.queue_pairs[packet->queue_pair];
+    describe_switch(s.setup, s.routing, s.calls, view);
+  const QueuePair& qp = s.hosts.queue_pairs[packet->queue_pair];
   signal.now_ps = at_ps;
   signal.hash = static_cast<std::int64_t>(hash);
-  signal.draw =
-      static_cast<std::int64_t>(draw(s.in.seed, Stream::kPortChoice, qp.flow, identity(*packet), view.id.index()) >> 2);
+  signal.draw = static_cast<std::int64_t>(
+      draw(s.setup.in.seed, Stream::kPortChoice, qp.flow, identity(*packet), view.id.index()) >> 2);
   signal.bytes = packet->bytes;
   signal.candidates = question.count;
   signal.is_data = packet->kind == PacketKind::kData ? 1 : 0;
-  signal.destination = s.in.destination_number[packet->destination_port];
-  signal.stride = s.in.port_stride[candidate_port(view, question, 0)];
-  signal.in_port = s.ingress_port(*packet).value;
+  signal.destination = s.setup.in.destination_number[packet->destination_port];
+  signal.stride = s.setup.in.port_stride[candidate_port(view, question, 0)];
+  signal.in_port = s.setup.ingress_port(*packet).value;
   if (policy.origin || policy.detour) {
-    signal.queue_pair_hash = static_cast<std::int64_t>(draw(s.in.seed, Stream::kQueuePair, qp.flow, 0, 0) >> 2);
-    signal.from_edge = s.in.attachment[origin_port(s, qp, packet)].value;
-    signal.to_edge = s.in.attachment[packet->destination_port].value;
+    signal.queue_pair_hash = static_cast<std::int64_t>(draw(s.setup.in.seed, Stream::kQueuePair, qp.flow, 0, 0) >> 2);
+    signal.from_edge = s.setup.in.attachment[origin_port(s.setup, qp, packet)].value;
+    signal.to_edge = s.setup.in.attachment[packet->destination_port].value;
   }
   signal.delivered = question.delivered ? 1 : 0;
   signal.choice = 0;
-  if (s.extended) signal.hops = counts_switches(*packet) ? extension(packet).hops : 0;
-  const std::int64_t channel = s.in.virtual_channels > 1 ? virtual_channel(s, klass) : 0;
+  if (s.setup.extended) signal.hops = counts_switches(*packet) ? extension(packet).hops : 0;
+  const std::int64_t channel = s.setup.in.virtual_channels > 1 ? virtual_channel(s.setup, klass) : 0;
   signal.virtual_channel = channel;
-  const std::int64_t via = s.wide ? wide(packet).via.value : kOff;
-  signal.word = s.wide ? wide(packet).word : 0;
+  const std::int64_t via = s.setup.wide ? wide(packet).via.value : kOff;
+  signal.word = s.setup.wide ? wide(packet).word : 0;
   signal.via = via;
-  if (policy.detour) describe_detour(s);
+  if (policy.detour) describe_detour(s.setup, s.routing, s.calls);
   if (policy.queue || policy.hops_left || policy.channel) look_at_candidates(s, view, question, klass, at_ps);
   auto* record = reinterpret_cast<std::uint8_t*>(view.node.port_policy.data());
   auto* ports = reinterpret_cast<std::uint8_t*>(view.node.port_states.data());
@@ -141,20 +159,20 @@ inline std::int64_t virtual_channel(const State& s, TrafficClass klass) {
                             {},
                             bytes_of(&signal),
                             bytes_of(question.candidates, static_cast<std::size_t>(question.count))};
-  count_call(s, "port_selection", false, records,
-             {{ports, policy.port_state.size() * s.ports_of(view.id).size()}, question.via_changes});
+  count_call(s.calls, "port_selection", false, records,
+             {{ports, policy.port_state.size() * s.setup.ports_of(view.id).size()}, question.via_changes});
   const std::int32_t status =
       policy.step(const_cast<std::uint8_t*>(policy.params.data()), record, ports, &signal, question.candidates);
   const bool is_refused = status != 0 || signal.choice < 0 || signal.choice >= question.count ||
-                          signal.virtual_channel < 0 || signal.virtual_channel >= s.in.virtual_channels ||
+                          signal.virtual_channel < 0 || signal.virtual_channel >= s.setup.in.virtual_channels ||
                           signal.via < kOff || signal.via >= signal.edges;
   if (is_refused) [[unlikely]]
-    stop_with(s, "port_selection", false, {});
-  if (s.wide) {
+    stop_with(s.calls, "port_selection", false, {});
+  if (s.setup.wide) {
     const std::int64_t ahead = signal.via == signal.edge ? kOff : signal.via;  // one that is this switch is off
     const bool is_kept = question.via_changes == 0 || ahead == via || (question.via_changes == 1 && ahead == kOff);
     if (!is_kept) [[unlikely]]
-      stop_with(s, "port_selection", false, {});
+      stop_with(s.calls, "port_selection", false, {});
     wide(packet).word = signal.word;
     wide(packet).via = AttachmentId(ahead);
   }

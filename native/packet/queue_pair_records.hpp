@@ -1,11 +1,13 @@
 /// Records of a NIC port and of both ends of a queue pair.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/failover.hpp"
+#include "base/ids.hpp"
 #include "packet/containers.hpp"
 #include "packet/ids.hpp"
 #include "packet/open_messages.hpp"
@@ -13,6 +15,7 @@
 #include "packet/policy.hpp"
 #include "packet/selective.hpp"
 #include "packet/sent_entropies.hpp"
+#include "rows/policies.hpp"
 
 namespace weftwork {
 
@@ -131,7 +134,7 @@ struct QueuePair {
   Ps paced_entry_at_ps = kOff;         // entry among `NicPort::paced` that counts, where departures move
   Ps path_timer_entry_at_ps[kTimers] = {kOff, kOff, kOff, kOff};
   Firings sender_firings, path_firings;
-  SentEntropies sent_entropies;  // where `State::keeps_entropies`
+  SentEntropies sent_entropies;  // where `Setup::keeps_entropies`
 };
 
 }  // namespace weftwork

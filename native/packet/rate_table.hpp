@@ -1,9 +1,11 @@
 /// Numbers for the rates that links have in a run, so that a packet carries a number of a rate beside that of its port.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 
 #include "base/ids.hpp"
+#include "base/limit_error.hpp"
 #include "packet/failures.hpp"
 #include "packet/ids.hpp"
 #include "packet/packet.hpp"

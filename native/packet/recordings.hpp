@@ -1,51 +1,24 @@
 /// Recordings of a run: samples over time, requested events and paths, and counters. Not part of the model: nothing
 /// that a packet meets depends on it.
+/// Invariant: rows stand in the order of time; what no room was left for is counted.
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
-#include "packet/policy.hpp"
+#include "base/ids.hpp"
+#include "packet/input.hpp"
+#include "packet/port_records.hpp"
+#include "rows/outcome.hpp"
+#include "rows/waits.hpp"
 
 namespace weftwork {
-
-struct SeriesRow {
-  Ps at_ps;
-  std::int64_t kind, index;
-  double value;
-};
 
 /// What a queue pair has sent by one egress port, as far as it was counted.
 struct PathUse {
   std::int64_t port, packets, queue_bytes;
 };
-
-/// Something that a person would look for in time; recorded only where asked for, up to a limit.
-enum class EventKind : std::int64_t { kPause, kResume, kMark, kDrop, kTimeout, kGoBack };
-
-struct EventRow {
-  Ps at_ps;
-  std::int64_t kind;
-  std::int64_t place;   // port; kTimeout, kGoBack: queue pair
-  std::int64_t detail;  // kPause, kResume: class; kDrop: reason, in the order of Counters
-};
-
-/// A frame that started at a captured port. What its kind does not have is 0, and `refused` -1.
-struct CaptureRow {
-  Ps at_ps;
-  std::int64_t port, kind;  // kind: of the packet, or of the frame: kCapturedPause, kCapturedCredit
-  std::int64_t traffic_class, source, destination, channel, seq, attempt;
-  std::int64_t origin, target;  // NIC ports of this packet
-  std::int64_t size_bytes, payload_bytes, entropy, hops, marked, asks_ack, cut, msn, credit_code;
-  std::int64_t amount;   // CREDIT, REQUEST and credit between links: bytes; pause: quanta
-  std::int64_t refused;  // NAK: number of the packet that caused it
-  // DATA, ACK and NAK under telemetry: what switches have written, in the order of the path
-  std::int64_t hop_count = 0;
-  std::int64_t hop_queue_bytes[kHops] = {}, hop_tx_bytes[kHops] = {}, hop_rate_bps[kHops] = {};
-  std::int64_t hop_at_ps[kHops] = {}, hop_port[kHops] = {};
-};
-inline constexpr std::int64_t kCapturedPause = 7;  // behind the kinds of packets
-inline constexpr std::int64_t kCapturedCredit = 8;
 
 /// What starts at one port: its first rows, and how many more there were.
 struct CapturedPort {
@@ -54,12 +27,31 @@ struct CapturedPort {
   std::int64_t left_out = 0;
 };
 
-struct Counters {
-  std::int64_t packet_hops = 0, data_sent = 0, retransmissions = 0, acks_sent = 0, naks_sent = 0, cnps_sent = 0,
-               credits_sent = 0, probes_sent = 0, timeouts = 0, queue_pair_errors = 0, out_of_order_discards = 0,
-               duplicates = 0, drop_no_route = 0, drop_link_down = 0, drop_link_loss = 0, drop_corrupted = 0,
-               drop_buffer_full = 0, drop_egress_threshold = 0, drop_headroom_full = 0, drop_receive_buffer = 0,
-               requests_sent = 0, trims = 0, end_ps = 0;
+struct Recordings {
+  std::int64_t event_limit;
+  Counters count;
+  IdVector<PortId, PortCounters> port_counters;
+  std::vector<EventRow> events;
+  std::int64_t events_left_out = 0;
+  std::vector<CapturedPort> captured;                 // empty where nobody asks
+  IdVector<QueuePairId, std::vector<PathUse>> paths;  // only of those that have sent a packet of the sample
+  std::vector<SeriesRow> series;
+  Ps next_sample_at_ps = kNeverPs;
+  Ps sample_every_ps = 0;
+  std::int64_t hops_at_last_watch = -1;  // `count.packet_hops`, when a deadlock was looked for last
+  std::vector<DeadlockRow> deadlock;     // the cycle that ended the run; empty: none
+
+  explicit Recordings(const Input& input) : event_limit(input.series.event_limit) {}
+
+  /// Record an event if there is room; `event_limit` is 0 where nobody asks.
+  void note(Ps at_ps, EventKind kind, std::int64_t place, std::int64_t detail) {
+    if (event_limit == 0) [[likely]]
+      return;
+    if (std::cmp_less(events.size(), event_limit))
+      events.push_back({.at_ps = at_ps, .kind = static_cast<std::int64_t>(kind), .place = place, .detail = detail});
+    else
+      events_left_out += 1;
+  }
 };
 
 }  // namespace weftwork

@@ -37,15 +37,15 @@ TEST_CASE("an acknowledgement is cumulative, and the last one completes the mess
   CHECK(sender.una == 3);
   CHECK(inflight_bytes(sender) == kMtu);
   CHECK(sender.deadline_at_ps == kLongPs + TwoHosts::kTimeoutPs);
-  CHECK(hosts.state->open_work == 1);
+  CHECK(hosts.state->job.open_work == 1);
   hosts.answer(id, 2, false, kLongPs + 1);  // an old one changes nothing
   CHECK(sender.una == 3);
   hosts.answer(id, 4, false, kLongPs + 2);
   CHECK(inflight_bytes(sender) == 0);
   CHECK(sender.deadline_at_ps == kOff);
-  CHECK(hosts.state->open_work == 0);
-  CHECK(hosts.state->messages[MessageId(0)].acked_at_ps == kLongPs + 2);
-  CHECK(hosts.state->streams[StreamId(0)].outstanding == 0);
+  CHECK(hosts.state->job.open_work == 0);
+  CHECK(hosts.state->job.messages[MessageId(0)].acked_at_ps == kLongPs + 2);
+  CHECK(hosts.state->job.streams[StreamId(0)].outstanding == 0);
 }
 
 TEST_CASE("go-back-N sends everything from the packet on that is asked for") {
@@ -64,8 +64,8 @@ TEST_CASE("go-back-N sends everything from the packet on that is asked for") {
     CHECK(packets[i]->seq == i - 3);
     CHECK(packets[i]->attempt == 1);
   }
-  CHECK(hosts.state->count.retransmissions == 3);
-  CHECK(hosts.state->count.data_sent == 7);
+  CHECK(hosts.state->recordings.count.retransmissions == 3);
+  CHECK(hosts.state->recordings.count.data_sent == 7);
 }
 
 TEST_CASE("an acknowledgement of what is sent again is believed") {
@@ -99,8 +99,8 @@ TEST_CASE("a queue pair gives up after its retries, and an acknowledgement makes
   }
   expire(9 * kLongPs);
   CHECK(sender.failed);
-  CHECK(hosts.state->count.timeouts == 2 + TwoHosts::kRetries + 1);
-  CHECK(hosts.state->count.queue_pair_errors == 1);
+  CHECK(hosts.state->recordings.count.timeouts == 2 + TwoHosts::kRetries + 1);
+  CHECK(hosts.state->recordings.count.queue_pair_errors == 1);
   const auto sent = hosts.arrivals().size();
   expire(10 * kLongPs);
   CHECK(hosts.arrivals().size() == sent);
@@ -111,10 +111,10 @@ TEST_CASE("selective repeat sends the lost packet alone, and the bytes in flight
   const QueuePairId id = send_all(hosts, 6);
   QueuePair& qp = hosts.queue_pair(id);
   hosts.answer(id, 1, true, kLongPs, 2);  // 1 is missing, 2 is kept: overtaken by one packet, which is no loss yet
-  CHECK_FALSE(has_lost(*hosts.state, qp));
+  CHECK_FALSE(has_lost(hosts.state->setup, qp));
   CHECK(inflight_bytes(qp.sender) == 4 * kMtu);  // 1, 3, 4, 5
   hosts.answer(id, 1, true, kLongPs, 3);
-  REQUIRE(has_lost(*hosts.state, qp));
+  REQUIRE(has_lost(hosts.state->setup, qp));
   CHECK(qp.selective->first_lost() == 1);
   CHECK(inflight_bytes(qp.sender) == 2 * kMtu);  // 4, 5
   hosts.run(kLongPs);
@@ -126,7 +126,7 @@ TEST_CASE("selective repeat sends the lost packet alone, and the bytes in flight
   CHECK(inflight_bytes(qp.sender) == 3 * kMtu);
   hosts.answer(id, 6, false, 2 * kLongPs);
   CHECK(inflight_bytes(qp.sender) == 0);
-  CHECK(hosts.state->open_work == 0);
+  CHECK(hosts.state->job.open_work == 0);
 }
 
 TEST_CASE("what is known of packets under selective repeat") {

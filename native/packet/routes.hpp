@@ -2,12 +2,18 @@
 /// shortest paths it may have layers, each with groups of its own; a packet's entropy or word chooses one.
 /// Source: docs/models/packet-engine.md, "Route".
 #pragma once
-#include "base/wiring.hpp"
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/ids.hpp"
 #include "packet/ids.hpp"
+#include "paths/way_table.hpp"
+#include "rows/packet_run.hpp"
 
 namespace weftwork {
 
-/// Members of a group that are up: places in `State::way_ports` and `State::candidates`.
+/// Members of a group that are up: places in `RoutingTables::way_ports` and `RoutingTables::candidates`.
 struct Ways {
   CandidateId first;
   std::int32_t count = 0;
@@ -29,9 +35,7 @@ class Routes {
         weights_(table.group_weights),
         layer_groups_(table.layer_group),
         layers_(table.group_of.empty() ? 0 : table.layer_group.size() / table.group_of.size()),
-        layer_of_way_(table.layer_of),
-        pinned_ways_(static_cast<std::size_t>(table.pinned_ways)),
-        ways_(static_cast<std::size_t>(table.ways)) {}
+        ways_(table.layer_of, attachments_, table.pinned_ways, table.ways) {}
 
   [[nodiscard]] GroupId group(NodeId node, AttachmentId attachment) const {
     return GroupId(groups_[place(node, attachment)]);
@@ -53,12 +57,8 @@ class Routes {
   }
   /// The layer of a packet from one attachment to another whose entropy chooses a way.
   [[nodiscard]] std::int64_t layer_by_entropy(AttachmentId from, AttachmentId to, std::uint16_t entropy) const {
-    std::size_t way = entropy;
-    if (way >= pinned_ways_) {
-      if (ways_ <= pinned_ways_) return kShortestPaths;
-      way = pinned_ways_ + way % (ways_ - pinned_ways_);
-    }
-    return layer_of_way_[(from.index() * attachments_ + to.index()) * ways_ + way];
+    const std::span<const std::int32_t> layer = ways_.layer_of(from, to, entropy);
+    return layer.empty() ? kShortestPaths : layer.front();
   }
   /// The group of a layer; negative where the shortest paths hold.
   [[nodiscard]] GroupId group_of_layer(std::int64_t layer, NodeId node, AttachmentId attachment) const {
@@ -85,8 +85,7 @@ class Routes {
   IdSpan<CandidateId, const std::int32_t> weights_;
   std::span<const std::int32_t> layer_groups_;  // by layer, then as groups_
   std::size_t layers_;
-  std::span<const std::int32_t> layer_of_way_;  // by attachment of origin, of destination, then way
-  std::size_t pinned_ways_, ways_;
+  WayTable ways_;
 };
 
 }  // namespace weftwork

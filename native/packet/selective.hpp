@@ -3,9 +3,11 @@
 /// Leaves out: bytes, see recovery.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/ids.hpp"
+#include "base/invariant.hpp"
 #include "packet/containers.hpp"
 #include "packet/packet_set.hpp"
 
@@ -42,6 +44,7 @@ class Selective {
   /// The receiver keeps `seq`.
   Before keep(std::int64_t seq, std::int64_t una) {
     if (kept_.contains(seq)) return Before::kKept;
+    must_hold(seq >= una, Invariant::packet_is_kept_or_lost, "seq una", seq, una);
     const bool was_lost = lost_.contains(seq);
     if (was_lost) lost_.erase(seq);
     kept_.insert(seq, una);
@@ -80,7 +83,10 @@ class Selective {
 
   /// The first lost packet is sent again, with `nxt` the next one that has not been sent.
   void resend(std::int64_t una, std::int64_t nxt) {
+    must_hold(!lost_.empty(), Invariant::packet_is_kept_or_lost, "una nxt", una, nxt);
     const std::int64_t seq = lost_.first();
+    must_hold(seq >= una && seq < nxt && !kept_.contains(seq), Invariant::packet_is_kept_or_lost, "seq una nxt", seq,
+              una, nxt);
     lost_.erase(seq);
     if (seq >= judged_below_) {
       while (!spared_.empty() && spared_.first() < una) spared_.erase(spared_.first());
@@ -103,6 +109,7 @@ class Selective {
   bool lose(std::int64_t seq, std::int64_t una) {
     if (kept_.contains(seq) || lost_.contains(seq)) return false;
     lost_.insert(seq, una);
+    must_hold(seq >= una && !kept_.contains(seq), Invariant::packet_is_kept_or_lost, "seq una", seq, una);
     return true;
   }
 

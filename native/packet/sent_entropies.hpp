@@ -2,7 +2,9 @@
 /// Leaves out: packets below the one that is acknowledged next, which nobody asks for.
 #pragma once
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace weftwork {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/ids.hpp"
 #include "packet/ids.hpp"
 
 namespace weftwork {

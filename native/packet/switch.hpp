@@ -1,9 +1,25 @@
 /// A packet arrives at a switch: it is routed, admitted, marked and put into a queue.
 /// Source: docs/models/packet-engine.md, "Switches". Leaves out: what happens to it then (departures).
 #pragma once
+#include <cstdint>
+
+#include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "base/invariant.hpp"
 #include "packet/admission.hpp"
+#include "packet/buffer.hpp"
+#include "packet/credits.hpp"
+#include "packet/departures.hpp"
+#include "packet/fabric.hpp"
+#include "packet/ids.hpp"
+#include "packet/loss.hpp"
+#include "packet/packet.hpp"
 #include "packet/paths.hpp"
+#include "packet/port_records.hpp"
+#include "packet/port_selection.hpp"
 #include "packet/routing.hpp"
+#include "packet/state.hpp"
+#include "rows/outcome.hpp"
 
 namespace weftwork {
 
@@ -19,51 +35,63 @@ inline void count_switch(Packet* packet) {
   const PortId port = view.first + local;
   if (view.node.in_order_for != 0) [[unlikely]]
     drain_switch(s, view, at_ps);
-  if (lost_on_link(s, port, *packet, at_ps)) {
-    if (s.link_credits && !has(packet->flags, kLost))
-      return_credit(s, view.node, s.at(port, klass), packet->bytes, at_ps);
+  if (lost_on_link(s.setup, s.fabric, s.hosts, s.recordings, port, *packet, at_ps)) {
+    if (s.setup.link_credits && !has(packet->flags, kLost))
+      return_credit(s.setup, s.fabric, s.schedule, s.recordings, view.node, s.setup.at(port, klass), packet->bytes,
+                    at_ps);
     return;
   }
-  packet->ingress = static_cast<std::uint16_t>(s.at(local, klass).value);
+  packet->ingress = static_cast<std::uint16_t>(s.setup.at(local, klass).value);
   const Egress egress = route(s, view, packet, klass, at_ps);
   const PortId target = egress.port;
   if (target.is_none()) [[unlikely]] {
-    drop(s, port, s.count.drop_no_route, at_ps);
-    if (s.link_credits) return_credit(s, view.node, s.at(port, klass), packet->bytes, at_ps);
+    drop(s.recordings, port, s.recordings.count.drop_no_route, at_ps);
+    if (s.setup.link_credits)
+      return_credit(s.setup, s.fabric, s.schedule, s.recordings, view.node, s.setup.at(port, klass), packet->bytes,
+                    at_ps);
     return;
   }
-  Port& out = s.ports[target];
+  must_hold(
+      s.setup.at(LocalPort(target - view.first), egress.klass).index() < view.ingresses.size(),  // none is below 0
+      Invariant::route_leads_out_of_its_switch, "at_ps node port class", at_ps, view.id, target, egress.klass);
+  Port& out = s.fabric.ports[target];
   if (!out.up) [[unlikely]] {
-    drop(s, target, s.count.drop_link_down, at_ps);
-    if (s.link_credits) return_credit(s, view.node, s.at(port, klass), packet->bytes, at_ps);
+    drop(s.recordings, target, s.recordings.count.drop_link_down, at_ps);
+    if (s.setup.link_credits)
+      return_credit(s.setup, s.fabric, s.schedule, s.recordings, view.node, s.setup.at(port, klass), packet->bytes,
+                    at_ps);
     return;
   }
   drain_port(s, view, target, at_ps);
 
   TrafficClass queued = egress.klass;
-  if (s.link_credits) [[unlikely]] {
-    Ingress& ingress = view.ingresses[s.at(local, klass)];
+  if (s.setup.link_credits) [[unlikely]] {
+    Ingress& ingress = view.ingresses[s.setup.at(local, klass)];
     occupy(view, ingress, packet->bytes);
+    must_hold(ingress.used <= s.setup.in.port_credit_bytes[port], Invariant::queue_within_its_buffer,
+              "at_ps port class held_bytes room_bytes", at_ps, port, klass, ingress.used,
+              s.setup.in.port_credit_bytes[port]);
     note_largest(ingress);
-  } else if (!admits_at_once(view, view.ingresses[s.at(local, klass)], s.queues[s.at(target, queued)], packet->bytes,
-                             contains(s.lossless, klass))) {
+  } else if (!admits_at_once(view, view.ingresses[s.setup.at(local, klass)],
+                             s.fabric.queues[s.setup.at(target, queued)], packet->bytes,
+                             contains(s.setup.lossless, klass))) {
     queued = admit(s, view, local, klass, egress, packet, at_ps);
     if (queued.is_none()) return;
   }
-  if (s.extended && counts_switches(*packet)) count_switch(packet);
-  Queue& queue = s.queues[s.at(target, queued)];
+  if (s.setup.extended && counts_switches(*packet)) count_switch(packet);
+  Queue& queue = s.fabric.queues[s.setup.at(target, queued)];
   const std::int32_t bytes = packet->bytes;
   if (is_whole_data(*packet) && view.row.mark_at_dequeue == 0 &&
-      draws_mark(s, view.row, *packet, target, queue.bytes)) {
+      draws_mark(s.setup, s.hosts, view.row, *packet, target, queue.bytes)) {
     packet->flags = with(packet->flags, kMarked);
-    s.port_counters[target].marks += 1;
-    s.note(at_ps, EventKind::kMark, target.value, queued.value);
+    s.recordings.port_counters[target].marks += 1;
+    s.recordings.note(at_ps, EventKind::kMark, target.value, queued.value);
   }
-  if (is_sampled(s, *packet)) [[unlikely]]
-    record_path(s, *packet, target, s.queued_bytes(target));
+  if (is_sampled(s.setup, *packet)) [[unlikely]]
+    record_path(s.hosts, s.recordings, *packet, target, queued_bytes(s.setup, s.fabric, target));
   Packet* slot = queue.tail;
-  queue.tail = s.pool.extend(slot);
-  s.pool.copy(slot, packet);
+  queue.tail = s.fabric.pool.extend(slot);
+  s.fabric.pool.copy(slot, packet);
   slot->at_ps = kNeverPs;
   queue.bytes += bytes;
   if (queue.bytes > queue.max_bytes) {
@@ -72,12 +100,12 @@ inline void count_switch(Packet* packet) {
   }
   const auto mask = static_cast<std::uint16_t>(bit_of(queued));
   if ((out.pending & mask) != 0) return;  // the port is busy or paused, and knows when it goes on
-  if (out.pending == 0 && !out.frame_waits) s.set_outbound(target, view.id, true);
+  if (out.pending == 0 && !out.frame_waits) s.schedule.set_outbound(s.setup.local_port(target, view.id), view.id, true);
   out.pending = static_cast<std::uint16_t>(out.pending | mask);
-  if (s.link_credits) [[unlikely]]
-    test_credit(s, view.row, target, queued);
-  const Ps due = switch_due(s, out, target);
-  set_due(s, view.node, target, due);
+  if (s.setup.link_credits) [[unlikely]]
+    test_credit(s.setup, s.fabric, view.row, target, queued);
+  const Ps due = switch_due(s.setup, s.fabric, out, target);
+  set_due(s.schedule, view.node, target, due);
   if (due <= at_ps) start_switch_port(s, view, target, at_ps);
 }
 

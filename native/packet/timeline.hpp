@@ -5,9 +5,19 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
-#include "packet/state.hpp"
+#include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "base/invariant.hpp"
+#include "packet/fabric.hpp"
+#include "packet/ids.hpp"
+#include "packet/port_records.hpp"
+#include "packet/recordings.hpp"
+#include "packet/setup.hpp"
+#include "rows/outcome.hpp"
 
 namespace weftwork {
 
@@ -46,17 +56,20 @@ class Timeline {
   }
 
   /// The open bin ends here.
-  void end_bin(const State& s) {
-    record(s, next_at_ps_);
+  void end_bin(const Setup& setup, const Fabric& fabric, const Recordings& recordings) {
+    must_hold(next_at_ps_ > last_bin_at_ps_, Invariant::recordings_in_order_of_time, "at_ps last_bin_at_ps",
+              next_at_ps_, last_bin_at_ps_);
+    last_bin_at_ps_ = next_at_ps_;
+    record(setup, fabric, recordings, next_at_ps_);
     next_at_ps_ = (next_at_ps_ / bin_ps_ + 1) * bin_ps_;
   }
 
   /// The run ends at `at_ps`, inside the open bin or before it. All nodes are done up to there; beyond it only if
   /// `is_done`, and then nothing but pauses can still have gone on.
-  void close(const State& s, Ps at_ps, bool is_done) {
+  void close(const Setup& setup, const Fabric& fabric, const Recordings& recordings, Ps at_ps, bool is_done) {
     if (!is_on() || last_at_ps_ != kOff) return;
     const bool is_inside = at_ps > next_at_ps_ - bin_ps_;
-    if (is_inside || is_done) record(s, is_inside ? std::min(at_ps, next_at_ps_) : next_at_ps_);
+    if (is_inside || is_done) record(setup, fabric, recordings, is_inside ? std::min(at_ps, next_at_ps_) : next_at_ps_);
     last_at_ps_ = rows_.empty() ? 0 : (rows_.back().bin + 1) * bin_ps_;
     if (at_ps > last_at_ps_ - bin_ps_) last_at_ps_ = std::min(last_at_ps_, at_ps);
   }
@@ -70,12 +83,12 @@ class Timeline {
 
   /// Compare the counters of what was touched with those before, and keep what moved. All that departs before `at_ps`
   /// has departed: it is where a window ends or was cut.
-  void record(const State& s, Ps at_ps) {
+  void record(const Setup& setup, const Fabric& fabric, const Recordings& recordings, Ps at_ps) {
     const std::size_t begin = rows_.size();
     const std::int64_t bin = (at_ps - 1) / bin_ps_;
     is_quiet_ = true;
     touched_.any([&](NodeId node) {
-      if (record_node(s, node, at_ps, bin))
+      if (record_node(setup, fabric, recordings, node, at_ps, bin))
         is_quiet_ = false;
       else
         touched_.clear(node);
@@ -93,15 +106,16 @@ class Timeline {
   }
 
   /// True if the node goes into the next bin with something: a queue, or a pause that runs.
-  bool record_node(const State& s, NodeId node, Ps at_ps, std::int64_t bin) {
+  bool record_node(const Setup& setup, const Fabric& fabric, const Recordings& recordings, NodeId node, Ps at_ps,
+                   std::int64_t bin) {
     bool goes_on = false;
-    for (const PortId port : s.ports_of(node)) {
-      const Port& out = s.ports[port];
-      const PortCounters& counters = s.port_counters[port];
-      const std::int64_t queue_bytes = out.pending == 0 ? 0 : s.queued_bytes(port);
+    for (const PortId port : setup.ports_of(node)) {
+      const Port& out = fabric.ports[port];
+      const PortCounters& counters = recordings.port_counters[port];
+      const std::int64_t queue_bytes = out.pending == 0 ? 0 : queued_bytes(setup, fabric, port);
       Ps ahead_ps = 0;  // counted already, and not over yet
       for (std::uint32_t rest = out.paused; rest != 0; rest &= rest - 1)
-        ahead_ps += std::max<Ps>(0, s.queue_controls[s.at(port, lowest(rest))].paused_until_ps - at_ps);
+        ahead_ps += std::max<Ps>(0, fabric.queue_controls[setup.at(port, lowest(rest))].paused_until_ps - at_ps);
       Totals& was = before_[port];
       const Totals is{out.bytes, counters.marks, counters.drops, counters.pauses_sent, counters.paused_ps - ahead_ps};
       goes_on = goes_on || queue_bytes != 0 || ahead_ps != 0;
@@ -113,6 +127,9 @@ class Timeline {
                     is.drops - was.drops,
                     is.pauses - was.pauses,
                     is.paused_ps - was.paused_ps};
+      must_hold(row.bytes >= 0 && row.drops >= 0 && row.marks >= 0 && row.queue_bytes >= 0,
+                Invariant::recordings_in_order_of_time, "at_ps port bytes queue_bytes", at_ps, port, row.bytes,
+                row.queue_bytes);
       if ((row.bytes | row.queue_bytes | row.marks | row.drops | row.pauses | row.paused_ps) == 0) continue;
       was = is;
       rows_.push_back(row);
@@ -152,7 +169,8 @@ class Timeline {
   Ps bin_ps_ = kFirstBinPs;
   Ps next_at_ps_ = kNeverPs;
   Ps last_at_ps_ = kOff;
-  bool is_quiet_ = true;  // nothing has happened since the bin began, and nothing waits
+  Ps last_bin_at_ps_ = 0;  // where the bin before ended
+  bool is_quiet_ = true;   // nothing has happened since the bin began, and nothing waits
   IdBitmap<NodeId> touched_;
   IdVector<PortId, Totals> before_;  // at the beginning of the open bin
   std::vector<Row> rows_, joined_;

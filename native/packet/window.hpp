@@ -1,7 +1,41 @@
 /// One node in one window: gather what arrives, put it in order, handle it together with the node's own agenda.
 /// Source: docs/models/packet-engine.md, "Time, nodes, order"; conservative windows of one lookahead.
 #pragma once
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "base/invariant.hpp"
+#include "base/limit_error.hpp"
+#include "packet/agenda.hpp"
+#include "packet/buffer.hpp"
+#include "packet/credits.hpp"
+#include "packet/departures.hpp"
+#include "packet/fabric.hpp"
+#include "packet/flow_control.hpp"
+#include "packet/ids.hpp"
 #include "packet/instants.hpp"
+#include "packet/packet.hpp"
+#include "packet/pipe.hpp"
+#include "packet/port_records.hpp"
+#include "packet/programs.hpp"
+#include "packet/queue_pair_records.hpp"
+#include "packet/receiver.hpp"
+#include "packet/recordings.hpp"
+#include "packet/recovery.hpp"
+#include "packet/schedule.hpp"
+#include "packet/scheduling.hpp"
+#include "packet/server.hpp"
+#include "packet/setup.hpp"
+#include "packet/state.hpp"
+#include "packet/step_calls.hpp"
+#include "packet/steps.hpp"
+#include "packet/switch.hpp"
+#include "packet/timers.hpp"
+#include "rows/policies.hpp"
 
 namespace weftwork {
 
@@ -34,8 +68,8 @@ inline void insertion_sort(std::uint64_t* keys, std::size_t count) {
 
 /// Sort keys whose time part is below `window_ps`: by buckets of equal time, then within them. Leaves the result in
 /// `keys`.
-inline void sort_keys(State& s, std::size_t count, Ps window_ps) {
-  std::uint64_t* keys = s.keys.data();
+inline void sort_keys(Schedule& schedule, std::size_t count, Ps window_ps) {
+  std::uint64_t* keys = schedule.keys.data();
   if (count <= 32) {
     insertion_sort(keys, count);
     return;
@@ -44,157 +78,173 @@ inline void sort_keys(State& s, std::size_t count, Ps window_ps) {
   const int excess =
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(window_ps - 1))) - std::countr_zero(buckets);
   const unsigned shift = ArrivalKey::kTimeShift + static_cast<unsigned>(std::max(0, excess));
-  std::uint32_t* histogram = s.histogram.data();
+  std::uint32_t* histogram = schedule.histogram.data();
   std::fill_n(histogram, buckets + 1, 0U);
   for (std::size_t i = 0; i < count; ++i) histogram[(keys[i] >> shift) + 1] += 1;
   for (std::size_t i = 0; i < buckets; ++i) histogram[i + 1] += histogram[i];
-  s.scratch.resize(s.keys.size());
-  std::uint64_t* sorted = s.scratch.data();
+  schedule.scratch.resize(schedule.keys.size());
+  std::uint64_t* sorted = schedule.scratch.data();
   for (std::size_t i = 0; i < count; ++i) sorted[histogram[keys[i] >> shift]++] = keys[i];
   insertion_sort(sorted, count);
-  s.keys.swap(s.scratch);
+  schedule.keys.swap(schedule.scratch);
 }
 
 struct Gathered {
   std::size_t count, packets;
 };
 
-/// Collect into `s.keys` what arrives at `node` before `end_ps`.
-inline Gathered gather(State& s, NodeId node, Ps start_ps, Ps end_ps) {
+/// Collect into `schedule.keys` what arrives at `node` before `end_ps`.
+[[gnu::always_inline]] inline Gathered gather(const Setup& setup, const Fabric& fabric, Schedule& schedule, NodeId node,
+                                              Ps start_ps, Ps end_ps) {
   std::size_t count = 0;
   std::size_t frame_count = 0;
-  std::uint64_t* keys = s.keys.data();
-  std::size_t room = s.keys.size();
+  Ps early = 0;  // negative once something comes before the window
+  std::uint64_t* keys = schedule.keys.data();
+  std::size_t room = schedule.keys.size();
   const auto put = [&](std::uint64_t key) {
     if (count == room) [[unlikely]] {
-      s.keys.resize(2 * room);
-      keys = s.keys.data();
+      schedule.keys.resize(2 * room);
+      keys = schedule.keys.data();
       room *= 2;
     }
     keys[count++] = key;
   };
-  const PortId first = s.first_port(node);
-  const std::size_t word_begin = s.mask_base[node];
-  const std::size_t word_end = s.mask_base[node + 1];
+  const PortId first = setup.first_port(node);
+  const std::size_t word_begin = schedule.mask_base[node];
+  const std::size_t word_end = schedule.mask_base[node + 1];
   for (std::size_t word = word_begin; word < word_end;
        ++word) {  // the streams lie far apart: fetch them all, then read
-    for (std::uint64_t rest = s.inbound_mask[word]; rest != 0; rest &= rest - 1) {
+    for (std::uint64_t rest = schedule.inbound_mask[word]; rest != 0; rest &= rest - 1) {
       const LocalPort local(lowest_place(word - word_begin, rest));
-      Packet* const* inbound = &s.inbound[s.at(first + local, TrafficClass(0))];
-      for (const TrafficClass klass : s.classes()) __builtin_prefetch(inbound[klass.index()]);
+      Packet* const* inbound = &fabric.inbound[setup.at(first + local, TrafficClass(0))];
+      for (const TrafficClass klass : setup.classes()) __builtin_prefetch(inbound[klass.index()]);
     }
   }
   for (std::size_t word = word_begin; word < word_end; ++word) {
-    for (std::uint64_t rest = s.inbound_mask[word]; rest != 0; rest &= rest - 1) {
+    for (std::uint64_t rest = schedule.inbound_mask[word]; rest != 0; rest &= rest - 1) {
       const LocalPort local(lowest_place(word - word_begin, rest));
       const PortId port = first + local;
       bool more = false;
-      Packet* const* inbound = &s.inbound[s.at(port, TrafficClass(0))];
-      for (const TrafficClass klass : s.classes()) {
+      Packet* const* inbound = &fabric.inbound[setup.at(port, TrafficClass(0))];
+      for (const TrafficClass klass : setup.classes()) {
         Packet* packet = inbound[klass.index()];
-        for (; packet->at_ps < end_ps; packet = s.pool.next(packet)) {
+        for (; packet->at_ps < end_ps; packet = fabric.pool.next(packet)) {
           if (packet->at_ps == kFlushedPs) [[unlikely]]
             continue;
+          early |= packet->at_ps - start_ps;
           put(ArrivalKey::packet(packet->at_ps - start_ps, local, klass));
         }
         more |= packet->at_ps != kNeverPs;
       }
-      if ((s.frame_mask[word] & rest & (~rest + 1)) != 0) [[unlikely]] {
-        auto& frames = s.frames_inbound[port];
+      if ((schedule.frame_mask[word] & rest & (~rest + 1)) != 0) [[unlikely]] {
+        auto& frames = fabric.frames_inbound[port];
         for (std::size_t i = frames.head; i < frames.items.size() && frames.items[i].at_ps < end_ps; ++i) {
+          early |= frames.items[i].at_ps - start_ps;
           put(ArrivalKey::frame(frames.items[i].at_ps - start_ps, local));
           ++frame_count;
         }
         const bool frames_left = !frames.empty() && frames.items.back().at_ps >= end_ps;
-        if (!frames_left) s.frame_mask[word] &= ~(rest & (~rest + 1));
+        if (!frames_left) schedule.frame_mask[word] &= ~(rest & (~rest + 1));
         more |= frames_left;
       }
-      if (!more) s.inbound_mask[word] &= ~(rest & (~rest + 1));
+      if (!more) schedule.inbound_mask[word] &= ~(rest & (~rest + 1));
     }
   }
+  must_hold(early >= 0, Invariant::packet_arrives_at_its_instant, "window_at_ps node arrivals", start_ps, node, count);
   return {count, count - frame_count};
 }
 
 /// Count the packets among the sorted keys, and note when the last of them arrives.
-inline void count_arrivals(State& s, std::size_t count, std::size_t packets, Ps start_ps) {
-  s.count.packet_hops += static_cast<std::int64_t>(packets);
+inline void count_arrivals(const Schedule& schedule, Recordings& recordings, std::size_t count, std::size_t packets,
+                           Ps start_ps) {
+  recordings.count.packet_hops += static_cast<std::int64_t>(packets);
   for (std::size_t i = count; packets > 0 && i-- > 0;) {
-    if (!ArrivalKey::is_packet(s.keys[i])) continue;
-    s.count.end_ps = std::max(s.count.end_ps, start_ps + ArrivalKey::since_start_ps(s.keys[i]));
+    if (!ArrivalKey::is_packet(schedule.keys[i])) continue;
+    recordings.count.end_ps =
+        std::max(recordings.count.end_ps, start_ps + ArrivalKey::since_start_ps(schedule.keys[i]));
     return;
   }
 }
 
 /// An agenda entry of a pause: repeat it if it still stands.
 inline void refresh_pause(State& s, NodeId node, const AgendaEntry& entry) {
-  const PortId port = s.first_port(node) + entry.port();
+  const PortId port = s.setup.first_port(node) + entry.port();
   const TrafficClass klass(entry.rest());
-  const Ingress& ingress = s.ingresses[s.at(port, klass)];
-  const bool host = is_host(s, node);
+  const Ingress& ingress = s.fabric.ingresses[s.setup.at(port, klass)];
+  const bool host = is_host(s.setup, node);
   drain_node(s, node, entry.at_ps);
   if (!ingress.paused || ingress.refresh_at_ps != entry.at_ps) return;
-  const std::int64_t quanta = host ? nic_row(s, port).pause_quanta : switch_view(s, node).row.pause_quanta;
-  schedule_refresh(s, node, port, klass, quanta, entry.at_ps);
+  const std::int64_t quanta =
+      host ? nic_row(s.setup, port).pause_quanta : switch_view(s.setup, s.fabric, node).row.pause_quanta;
+  schedule_refresh(s.setup, s.fabric, s.schedule, node, port, klass, quanta, entry.at_ps);
   if (!host) {
-    send_frame(s, switch_view(s, node).node, port, klass, quanta, entry.at_ps);
+    send_frame(s.setup, s.fabric, s.schedule, s.recordings, switch_view(s.setup, s.fabric, node).node, port, klass,
+               quanta, entry.at_ps);
     return;
   }
-  queue_frame(s, port, klass, quanta);
+  queue_frame(s.setup, s.fabric, s.schedule, port, klass, quanta);
   kick_nic(s, port, entry.at_ps);
 }
 
 inline void fire_sender_timer(State& s, NodeId node, PortId port, const AgendaEntry& entry) {
-  const QueuePairId id = nic_of(s, port).slots[SlotId(entry.rest() / kSenderTimers)];
+  const QueuePairId id = nic_of(s.hosts, port).slots[SlotId(entry.rest() / kSenderTimers)];
   if (id == kMovedAway) return;
-  QueuePair& qp = s.queue_pairs[id];
+  QueuePair& qp = s.hosts.queue_pairs[id];
   const bool of_path = entry.rest() % kSenderTimers >= kTimers;
   const std::uint64_t timer = entry.rest() % kTimers;
   Ps& entry_at_ps = of_path ? qp.path_timer_entry_at_ps[timer] : qp.sender.timer_entry_at_ps[timer];
   Ps& timer_at_ps = of_path ? path_state(qp).timer_at_ps[timer] : sender_state(qp).timer_at_ps[timer];
   drain_nic(s, port, entry.at_ps);
-  if (!take_timer(s, node, entry_at_ps, timer_at_ps, entry)) return;
+  if (!take_timer(s.schedule, node, entry_at_ps, timer_at_ps, entry)) return;
+  must_hold(timer_at_ps != kOff && timer_at_ps <= entry.at_ps, Invariant::timer_fires_when_it_is_set,
+            "at_ps ends_at_ps port timer", entry.at_ps, timer_at_ps, port, timer);
   timer_at_ps = kOff;
   auto& timers = of_path ? path_state(qp).timer_at_ps : sender_state(qp).timer_at_ps;
   const bool too_often = fires_too_often(of_path ? qp.path_firings : qp.sender_firings, entry.at_ps);
   const unsigned due = due_timers(timers, entry.at_ps);
-  Signal& signal = sender_signal(s, qp, Kind::kTimer, entry.at_ps);
+  Signal& signal = sender_signal(s.setup, s.fabric, s.calls, qp, Kind::kTimer, entry.at_ps);
   signal.timer = static_cast<std::int64_t>(timer);
   if (of_path)
-    call_path(s, qp, entry.at_ps);
+    call_path(s.setup, s.schedule, s.calls, qp, entry.at_ps);
   else
     tell_sender(s, qp, Kind::kTimer, entry.at_ps);
   if (too_often && (due_timers(timers, entry.at_ps) & ~due) != 0) [[unlikely]]
-    stop_with(s, of_path ? "path_selection" : "congestion_control", false, {}, {}, true);
-  reconsider(s, qp);
+    stop_with(s.calls, of_path ? "path_selection" : "congestion_control", false, {}, {}, true);
+  reconsider(s.setup, s.fabric, s.hosts, s.job, qp);
   kick_nic(s, port, entry.at_ps);
 }
 
 inline void fire_receiver_timer(State& s, NodeId node, PortId port, const AgendaEntry& entry) {
-  const QueuePairId id = nic_of(s, port).receivers[ReceiverSlotId(entry.rest() / kTimers)];
+  const QueuePairId id = nic_of(s.hosts, port).receivers[ReceiverSlotId(entry.rest() / kTimers)];
   if (id == kMovedAway) return;
-  QueuePair& qp = s.queue_pairs[id];
+  QueuePair& qp = s.hosts.queue_pairs[id];
   const std::uint64_t timer = entry.rest() % kTimers;
   ReceiverState& state = receiver_state(qp);
   drain_nic(s, port, entry.at_ps);
-  if (!take_timer(s, node, qp.receiver.timer_entry_at_ps[timer], state.timer_at_ps[timer], entry)) return;
+  if (!take_timer(s.schedule, node, qp.receiver.timer_entry_at_ps[timer], state.timer_at_ps[timer], entry)) return;
+  must_hold(state.timer_at_ps[timer] != kOff && state.timer_at_ps[timer] <= entry.at_ps,
+            Invariant::timer_fires_when_it_is_set, "at_ps ends_at_ps port timer", entry.at_ps, state.timer_at_ps[timer],
+            port, timer);
   state.timer_at_ps[timer] = kOff;
   const bool too_often = fires_too_often(qp.receiver.firings, entry.at_ps);
   const unsigned due = due_timers(state.timer_at_ps, entry.at_ps);
-  receiver_signal(s, qp, Kind::kTimer, entry.at_ps).timer = static_cast<std::int64_t>(timer);
+  receiver_signal(s.setup, s.fabric, s.calls, qp, Kind::kTimer, entry.at_ps).timer = static_cast<std::int64_t>(timer);
   const bool acknowledges = tell_receiver(s, qp, id, entry.at_ps);
   if (too_often && (due_timers(state.timer_at_ps, entry.at_ps) & ~due) != 0) [[unlikely]]
-    stop_with(s, "congestion_control", true, {}, {}, true);
+    stop_with(s.calls, "congestion_control", true, {}, {}, true);
   if (acknowledges) send_reply(s, qp, id, PacketKind::kAck, nullptr, 0, entry.at_ps);
   kick_nic(s, port, entry.at_ps);
 }
 
 inline void fire_retransmission(State& s, NodeId node, PortId port, const AgendaEntry& entry) {
-  const NicPort& nic = nic_of(s, port);
+  const NicPort& nic = nic_of(s.hosts, port);
   const QueuePairId id = nic.slots[SlotId(entry.rest())];
   if (id == kMovedAway) return;
-  Sender& sender = s.queue_pairs[id].sender;
+  Sender& sender = s.hosts.queue_pairs[id].sender;
   drain_nic(s, port, entry.at_ps);
-  if (!take_timer(s, node, sender.deadline_entry_at_ps, sender.deadline_at_ps, entry)) return;
+  if (!take_timer(s.schedule, node, sender.deadline_entry_at_ps, sender.deadline_at_ps, entry)) return;
+  must_hold(sender.deadline_at_ps >= 0 && sender.deadline_at_ps <= entry.at_ps, Invariant::timer_fires_when_it_is_set,
+            "at_ps ends_at_ps port queue_pair", entry.at_ps, sender.deadline_at_ps, port, id);
   handle_timeout(s, id, entry.at_ps);
   kick_nic(s, port, entry.at_ps);
 }
@@ -202,14 +252,16 @@ inline void fire_retransmission(State& s, NodeId node, PortId port, const Agenda
 /// Handle the next entry of a node's agenda.
 inline void run_agenda(State& s, NodeId node) {
   constexpr std::int64_t kMostEntries = 50'000'000;  // chosen: a window of a microsecond never holds as many in earnest
-  if (++s.agenda_entries > kMostEntries) [[unlikely]]
+  if (++s.schedule.agenda_entries > kMostEntries) [[unlikely]]
     throw LimitError(
         "a policy's timers fire more than 50 million times in one window of time; set them to later instants");
-  const AgendaEntry entry = s.agendas[node].pop();
-  const auto port = [&] { return s.first_port(node) + entry.port(); };
+  const AgendaEntry entry = s.schedule.agendas[node].pop();
+  const auto port = [&] { return s.setup.first_port(node) + entry.port(); };
   switch (entry.kind()) {
     case AgendaKind::kJob:
-      s.streams[entry.stream()].queued = false;
+      must_hold(s.job.streams[entry.stream()].queued, Invariant::stream_step_in_order, "at_ps node stream", entry.at_ps,
+                node, entry.stream());
+      s.job.streams[entry.stream()].queued = false;
       run_stream(s, entry.stream(), entry.at_ps);  // whatever port it sends by: `run_host` has brought all up to here
       return;
     case AgendaKind::kHostInterface:
@@ -233,10 +285,10 @@ inline void run_agenda(State& s, NodeId node) {
       deliver_inside(s, entry.rank(), entry.at_ps);
       return;
     case AgendaKind::kNotify:
-      raise_token(s, entry.rank(), entry.token(), entry.at_ps);
+      raise_token(s.setup, s.schedule, s.job, entry.rank(), entry.token(), entry.at_ps);
       return;
     case AgendaKind::kEgress:
-      free_egress(s, entry.rank(), entry.link(), entry.at_ps);
+      free_egress(s.setup, s.schedule, s.job, entry.rank(), entry.link(), entry.at_ps);
       return;
   }
 }
@@ -245,20 +297,20 @@ inline void run_agenda(State& s, NodeId node) {
 /// is in the host interface, which it has yet to leave.
 [[gnu::noinline]] inline void arrive_with_credit(State& s, NodeId node, PortId port, TrafficClass klass, Packet* packet,
                                                  Ps at_ps) {
-  packet->ingress = static_cast<std::uint16_t>(s.at(s.local_port(port), klass).value);
-  const QueueId lane = s.at(port, klass);
-  const std::int32_t before = s.ingresses[lane].used;
+  packet->ingress = static_cast<std::uint16_t>(s.setup.at(s.setup.local_port(port), klass).value);
+  const QueueId lane = s.setup.at(port, klass);
+  const std::int32_t before = s.fabric.ingresses[lane].used;
   const std::int32_t bytes = packet->bytes;
   const bool was_sent_before = has(packet->flags, kLost);
   arrive_at_host(s, node, port, packet, at_ps);
-  if (was_sent_before || s.ingresses[lane].used != before) return;
-  if (owe_credit(s, lane, bytes)) kick_nic(s, port, at_ps);
+  if (was_sent_before || s.fabric.ingresses[lane].used != before) return;
+  if (owe_credit(s.setup, s.fabric, s.schedule, lane, bytes)) kick_nic(s, port, at_ps);
 }
 
 /// The first packet on the wire towards (port, class); what was dropped before it departed is passed over.
-inline Packet* next_inbound(State& s, Packet*& position) {
+inline Packet* next_inbound(Fabric& fabric, Packet*& position) {
   while (position->at_ps == kFlushedPs) [[unlikely]]
-    position = s.pool.consume(position);
+    position = fabric.pool.consume(position);
   return position;
 }
 
@@ -266,14 +318,14 @@ inline Packet* next_inbound(State& s, Packet*& position) {
 /// order. A step at a departure may set a timer that comes before the next departure, so neither may run ahead of the
 /// other.
 inline void run_host(State& s, NodeId node, Ps last_ps, Ps before_ps) {
-  const PortId first = s.first_port(node);
-  const PortId end = s.end_port(node);
-  const Agenda& agenda = s.agendas[node];
+  const PortId first = s.setup.first_port(node);
+  const PortId end = s.setup.end_port(node);
+  const Agenda& agenda = s.schedule.agendas[node];
   for (;;) {
     PortId port = first;
     for (const PortId other : id_range(first + 1, end))
-      if (s.due_at_ps[other] < s.due_at_ps[port]) port = other;
-    const Ps due = s.due_at_ps[port];
+      if (s.schedule.due_at_ps[other] < s.schedule.due_at_ps[port]) port = other;
+    const Ps due = s.schedule.due_at_ps[port];
     const Ps agenda_ps = agenda.next_ps();
     if (agenda_ps < due && agenda_ps < before_ps)
       run_agenda(s, node);
@@ -286,68 +338,76 @@ inline void run_host(State& s, NodeId node, Ps last_ps, Ps before_ps) {
 
 /// Handle everything of one host in [start, end).
 inline void host_window(State& s, NodeId node, Ps start_ps, Ps end_ps) {
-  const auto [count, packets] = gather(s, node, start_ps, end_ps);
-  sort_keys(s, count, end_ps - start_ps);
-  count_arrivals(s, count, packets, start_ps);
-  const PortId first = s.first_port(node);
+  const auto [count, packets] = gather(s.setup, s.fabric, s.schedule, node, start_ps, end_ps);
+  sort_keys(s.schedule, count, end_ps - start_ps);
+  count_arrivals(s.schedule, s.recordings, count, packets, start_ps);
+  const PortId first = s.setup.first_port(node);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t key = s.keys[i];
+    const std::uint64_t key = s.schedule.keys[i];
     const Ps at_ps = start_ps + ArrivalKey::since_start_ps(key);
     const PortId port = first + ArrivalKey::local(key);
     run_host(s, node, at_ps, at_ps);
     if (ArrivalKey::is_packet(key)) {
-      Packet*& position = s.inbound[s.at(port, ArrivalKey::klass(key))];
-      Packet* packet = next_inbound(s, position);
-      if (s.link_credits) [[unlikely]]
+      Packet*& position = s.fabric.inbound[s.setup.at(port, ArrivalKey::klass(key))];
+      Packet* packet = next_inbound(s.fabric, position);
+      must_hold(packet->at_ps == at_ps, Invariant::packet_arrives_at_its_instant, "at_ps arrives_at_ps port queue_pair",
+                at_ps, packet->at_ps, port, packet->queue_pair);
+      if (s.setup.link_credits) [[unlikely]]
         arrive_with_credit(s, node, port, ArrivalKey::klass(key), packet, at_ps);
       else
         arrive_at_host(s, node, port, packet, at_ps);
-      position = s.pool.consume(packet);
+      position = s.fabric.pool.consume(packet);
     } else {
-      auto& frames = s.frames_inbound[port];
+      auto& frames = s.fabric.frames_inbound[port];
       const ControlFrame frame = frames.front();
+      must_hold(frame.at_ps == at_ps, Invariant::packet_arrives_at_its_instant, "at_ps arrives_at_ps port", at_ps,
+                frame.at_ps, port);
       frames.pop();
-      obey_frame(s, port, frame, at_ps);
+      obey_frame(s.setup, s.fabric, s.recordings, port, frame, at_ps);
       kick_nic(s, port, at_ps);
     }
   }
   run_host(s, node, end_ps - 1, end_ps);
-  s.agenda_entries = 0;
-  Ps next_ps = s.agendas[node].next_ps();
-  for (const PortId port : s.ports_of(node)) next_ps = std::min(next_ps, s.due_at_ps[port]);
-  s.wake_node(node, std::max(next_ps, end_ps));
+  s.schedule.agenda_entries = 0;
+  Ps next_ps = s.schedule.agendas[node].next_ps();
+  for (const PortId port : s.setup.ports_of(node)) next_ps = std::min(next_ps, s.schedule.due_at_ps[port]);
+  s.schedule.wake_node(node, std::max(next_ps, end_ps));
 }
 
 /// Handle everything of one switch in [start, end).
 inline void switch_window(State& s, NodeId node, Ps start_ps, Ps end_ps) {
-  const auto [count, packets] = gather(s, node, start_ps, end_ps);
-  sort_keys(s, count, end_ps - start_ps);
-  count_arrivals(s, count, packets, start_ps);
-  SwitchView view = switch_view(s, node);
-  const PortId first = s.first_port(node);
-  const Agenda& agenda = s.agendas[node];
+  const auto [count, packets] = gather(s.setup, s.fabric, s.schedule, node, start_ps, end_ps);
+  sort_keys(s.schedule, count, end_ps - start_ps);
+  count_arrivals(s.schedule, s.recordings, count, packets, start_ps);
+  SwitchView view = switch_view(s.setup, s.fabric, node);
+  const PortId first = s.setup.first_port(node);
+  const Agenda& agenda = s.schedule.agendas[node];
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t key = s.keys[i];
+    const std::uint64_t key = s.schedule.keys[i];
     const Ps at_ps = start_ps + ArrivalKey::since_start_ps(key);
     while (agenda.next_ps() < at_ps) [[unlikely]]
       run_agenda(s, node);
     const LocalPort local = ArrivalKey::local(key);
     if (ArrivalKey::is_packet(key)) [[likely]] {
       const TrafficClass klass = ArrivalKey::klass(key);
-      Packet*& position = view.inbound[s.at(local, klass)];
-      Packet* packet = next_inbound(s, position);
+      Packet*& position = view.inbound[s.setup.at(local, klass)];
+      Packet* packet = next_inbound(s.fabric, position);
+      must_hold(packet->at_ps == at_ps, Invariant::packet_arrives_at_its_instant, "at_ps arrives_at_ps node queue_pair",
+                at_ps, packet->at_ps, node, packet->queue_pair);
       arrive_at_switch(s, view, local, klass, packet, at_ps);
-      position = s.pool.consume(packet);
+      position = s.fabric.pool.consume(packet);
     } else {
       const PortId port = first + local;
-      auto& frames = s.frames_inbound[port];
+      auto& frames = s.fabric.frames_inbound[port];
       const ControlFrame frame = frames.front();
+      must_hold(frame.at_ps == at_ps, Invariant::packet_arrives_at_its_instant, "at_ps arrives_at_ps port", at_ps,
+                frame.at_ps, port);
       frames.pop();
       if (view.node.in_order_for != 0) drain_switch(s, view, at_ps);
       drain_port(s, view, port, at_ps);
-      obey_frame(s, port, frame, at_ps);
-      if (s.link_credits) test_credit(s, view.row, port, frame.klass);
-      set_due(s, view.node, port, std::max(at_ps, switch_due(s, s.ports[port], port)));
+      obey_frame(s.setup, s.fabric, s.recordings, port, frame, at_ps);
+      if (s.setup.link_credits) test_credit(s.setup, s.fabric, view.row, port, frame.klass);
+      set_due(s.schedule, view.node, port, std::max(at_ps, switch_due(s.setup, s.fabric, s.fabric.ports[port], port)));
       drain_port(s, view, port, at_ps);
     }
   }
@@ -355,14 +415,14 @@ inline void switch_window(State& s, NodeId node, Ps start_ps, Ps end_ps) {
     run_agenda(s, node);
   drain_switch(s, view, end_ps - 1);
   Ps next_ps = agenda.next_ps();
-  const std::size_t word_begin = s.mask_base[node];
-  const std::size_t word_end = s.mask_base[node + 1];
+  const std::size_t word_begin = s.schedule.mask_base[node];
+  const std::size_t word_end = s.schedule.mask_base[node + 1];
   for (std::size_t word = word_begin; word < word_end; ++word)
-    for (std::uint64_t rest = s.outbound_mask[word]; rest != 0; rest &= rest - 1) {
+    for (std::uint64_t rest = s.schedule.outbound_mask[word]; rest != 0; rest &= rest - 1) {
       const LocalPort local(lowest_place(word - word_begin, rest));
-      next_ps = std::min(next_ps, s.due_at_ps[first + local]);
+      next_ps = std::min(next_ps, s.schedule.due_at_ps[first + local]);
     }
-  s.wake_node(node, std::max(next_ps, end_ps));
+  s.schedule.wake_node(node, std::max(next_ps, end_ps));
 }
 
 }  // namespace weftwork

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.store.runs import Run, open_run
     from weftwork.study.prepare.prepare import prepare, read_scenario
-    from weftwork.study.results.results import results
-    from weftwork.study.run.execute import execute
-    from weftwork.study.run.run import run_scenario as run
+    from weftwork.study.record.road import execute, results
+    from weftwork.study.record.run import run_scenario as run
 
 __version__ = version.VERSION
 
@@ -48,12 +47,12 @@ _HOMES = {
     "UsageError": ("weftwork.base.errors", "UsageError"),
     "WeftworkError": ("weftwork.base.errors", "WeftworkError"),
     "compare": ("weftwork.cli.surface", "compare"),
-    "execute": ("weftwork.study.run.execute", "execute"),
+    "execute": ("weftwork.study.record.road", "execute"),
     "open_run": ("weftwork.store.runs", "open_run"),
     "prepare": ("weftwork.study.prepare.prepare", "prepare"),
     "read_scenario": ("weftwork.study.prepare.prepare", "read_scenario"),
-    "results": ("weftwork.study.results.results", "results"),
-    "run": ("weftwork.study.run.run", "run_scenario"),
+    "results": ("weftwork.study.record.road", "results"),
+    "run": ("weftwork.study.record.run", "run_scenario"),
 }
 
 # Functions of a higher floor that a lower one offers under its own name.

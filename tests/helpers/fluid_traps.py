@@ -11,7 +11,9 @@ from weftwork.engine import _native
 
 def add(fluid: _native.Fluid, *hops: int | tuple[int, float]) -> int:
     pairs = [hop if isinstance(hop, tuple) else (hop, 1.0) for hop in hops]
-    return fluid.add_variable(np.array([p[0] for p in pairs], np.int32), np.array([p[1] for p in pairs], np.float64))
+    return fluid.add_variable(
+        constraint=np.array([p[0] for p in pairs], np.int32), weight=np.array([p[1] for p in pairs], np.float64)
+    )
 
 
 def run_out(fluid: _native.Fluid) -> list[tuple[float, int]]:

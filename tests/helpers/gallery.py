@@ -58,7 +58,7 @@ class Gallery:
         arguments : of `weftwork.run`, such as ``overrides`` and ``what_if``
         """
         from weftwork.store.runs import open_run
-        from weftwork.study.run.run import run_scenario
+        from weftwork.study.record.run import run_scenario
 
         files = files or {}
         asked = json.dumps([name, text, sorted(files.items()), sorted(arguments.items())], default=repr)

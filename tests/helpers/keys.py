@@ -167,5 +167,5 @@ def said_of(document: Mapping[str, Any], folder: Path) -> Said | Refused:
         summary=str({name: (quantity.value, quantity.unit) for name, quantity in result.summary.items()}),
         run_tables=result.tables,
         about={name: text for name, text in result.about.items() if name != "name" or text != file.stem},
-        notes={one.subject: one.text for one in result.caveats.values() if one.kind == "note"},
+        notes={one.subject: one.text for one in result.caveats.values() if one.kind in {"ignored", "note"}},
     )

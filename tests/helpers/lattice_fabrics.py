@@ -14,7 +14,7 @@ from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.topology import Parts
-from weftwork.study.run.collective import collective_scenario, measure_collective
+from weftwork.study.record.collective import collective_scenario, measure_collective
 from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric
 
 __all__ = ["HOST_BPS", "LINK_BPS", "PAYLOAD_SHARE", "grid_fabric", "scenario_on", "took_ps"]

@@ -13,13 +13,16 @@ from weftwork.base.clock import US_PS, serialisation_ps
 from weftwork.engine import packet
 from weftwork.engine.instants import Fault
 from weftwork.engine.lower import lower
-from weftwork.engine.outcome import SERIES_KINDS, Outcome
+from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import PacketInput
+from weftwork.engine.rows.outcome import SERIES_KINDS
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.device import Switch
 from weftwork.spec.transport import Transport
 from weftwork.study.prepare.recorded_state import recorded_state
+
+from .findings import sound
 
 __all__ = [
     "FRAME_BYTES",
@@ -96,8 +99,7 @@ def watched(engine_input: PacketInput, every_ps: int, *fields: str) -> Outcome:
         "congestion_control": engine_input.congestion_control,
         "path_selection": load("path_selection", "ecmp"),
     }
-    state, mistakes = recorded_state(fields, policies)
-    assert mistakes == []
+    state = sound(recorded_state, fields, policies)
     series = packet.Series(every_ps=every_ps, flows=None, ports=(queue_port(engine_input),), state=state)
     return packet.run(engine_input, series=series)
 

@@ -87,6 +87,7 @@ COUNTING: Final = Software(  # nothing but work: no tails, launches or latencies
 )  # fmt: skip
 CLUSTER: Final = GpuCluster(  # of servers with 24 GPUs; a byte takes 1 ps over NVLink and 10 ps over the network
     domain_gpus=24,
+    host_rate_bps=8 * 10**11,  # a byte takes 10 ps to the host too
     figures=CollectiveFigures(
         name="other", launch_ps=0, ramp_ps=0, ramp_bytes=1, ramp_steps=7, has_nvls=False, nvlink_rate_bps=8 * 10**12,
         nvlink_latency_ps=0, network_rate_bps=8 * 10**11, payload_share=1.0, network_latency_ps=0,

@@ -38,26 +38,28 @@ NEEDS_PACKET_SOCKETS = pytest.mark.skipif(
 class DeviceEnd:
     """A device, a queue pair, and a buffer that the peer may use."""
 
-    def __init__(self, address: str, *, memory_bytes: int = 1 << 20, **device: Any) -> None:
+    def __init__(
+        self, address: str, *, memory_bytes: int = 1 << 20, qp_type: QpType = QpType.RC, **device: Any
+    ) -> None:
         self.device = RdmaDevice(address, **device)
         self.pd = self.device.alloc_pd()
         self.buffer = np.zeros(memory_bytes, np.uint8)
         self.mr = self.device.reg_mr(self.pd, self.buffer, ALL)
         self.memory = LocalRange(self.mr, self.mr.addr, self.mr.length)
         self.cq = self.device.create_cq(1024)
-        self.qp = self.device.create_qp(self.pd, QpType.RC, (self.cq, self.cq))
+        self.qp = self.device.create_qp(self.pd, qp_type, (self.cq, self.cq))
 
     @property
     def port(self) -> DatagramPort:
         return self.device.port
 
     def connect(self, peer: DeviceEnd, **attr: Any) -> None:
-        mine = QpAttr(
-            remote_address=peer.port.address,
-            dest_qp_num=peer.qp.qp_num,
-            qp_access_flags=ALL,
-            **({"path_mtu": self.port.path_mtu(peer.port.address), "max_rd_atomic": 4, "max_dest_rd_atomic": 4} | attr),
-        )
+        path_mtu = self.port.path_mtu(peer.port.address)
+        more = {"path_mtu": path_mtu, "max_rd_atomic": 4, "max_dest_rd_atomic": 4} | attr
+        self.to_rts(peer.port.address, peer.qp.qp_num, qp_access_flags=ALL, **more)
+
+    def to_rts(self, address: bytes, qp_num: int, **attr: Any) -> None:
+        mine = QpAttr(remote_address=address, dest_qp_num=qp_num, **attr)
         self.device.modify_qp(self.qp, QpState.INIT, mine)
         self.device.modify_qp(self.qp, QpState.RTR)
         self.device.modify_qp(self.qp, QpState.RTS)

@@ -113,7 +113,7 @@ def prose(part: Element) -> str:
 def three_lines(found: Element | str) -> dict[str, str]:
     """The three lines of an answer, by their labels: of a part of a page, or of a terminal."""
     if isinstance(found, str):
-        return {label: match[1] for label in ("took", "limited by", "to blame")
+        return {label: match[1] for label in ("took", "measured", "limited by", "to blame")
                 if (match := re.search(rf"^{label} +(.+?) *$", found, re.MULTILINE))}  # fmt: skip
     (listed,) = found.all("dl", kind="lines")
     return {name.text: line.text for name, line in zip(listed.all("dt"), listed.all("dd"), strict=True)}

@@ -12,9 +12,10 @@ from unittest import mock
 import pyarrow.parquet
 from joblib.externals.loky import process_executor
 
-from weftwork.study.pool.point import PoolPoint, points_of
-from weftwork.study.pool.work import PoolOutcome, run_point
+from weftwork.study.pool.work import PoolOutcome
 from weftwork.study.prepare.prepare import read_scenario
+from weftwork.study.record.point import PoolPoint, points_of
+from weftwork.study.record.point_run import run_point
 
 __all__ = ["SCENARIO", "fills_the_disk", "most_growth", "pool_points", "tells_its_process", "with_pattern"]
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from weftwork.base.clock import NEVER_PS, US_PS
 from weftwork.engine import packet
 from weftwork.engine.lower import lower
-from weftwork.engine.outcome import SERIES_KINDS, Outcome
+from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet import Series
 from weftwork.engine.packet_input import PacketInput
+from weftwork.engine.rows.outcome import SERIES_KINDS
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.interface import Kind
 from weftwork.policies.load import LoadedPolicy, load
@@ -21,6 +22,7 @@ from weftwork.spec.fabric import Fabric
 from weftwork.spec.transport import Transport
 from weftwork.study.prepare.recorded_state import recorded_state
 
+from .findings import sound
 from .tiny import Message, sends, wired
 
 __all__ = ["ToldSender", "long_flow", "plan", "probe_rtts_ps", "probes", "run", "shares", "star", "watched"]
@@ -117,8 +119,7 @@ def watched(engine_input: PacketInput, *names: str, every_ps: int) -> dict[str, 
     """Fields of the control's state over time: one row for each sample in which all queue pairs are there, by name."""
     wanted = [f"congestion_control.{name}" for name in names]
     policies = {"congestion_control": engine_input.congestion_control, "path_selection": load("path_selection", "ecmp")}
-    fields, mistakes = recorded_state(wanted, policies)
-    assert mistakes == []
+    fields = sound(recorded_state, wanted, policies)
     rows = packet.run(engine_input, series=Series(every_ps=every_ps, flows=None, state=fields)).series
     pairs = int(rows["index"].max()) + 1
     found = {}

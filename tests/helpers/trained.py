@@ -65,7 +65,7 @@ def job_of(
         plan,
         gpu=gpu("h100"),
         software=software,
-        cluster=GpuCluster(domain_gpus=each, figures=figures),
+        cluster=GpuCluster(domain_gpus=each, figures=figures, host_rate_bps=found.server.host_link_bps),
         placement=packed(plan.ranks, each),
         extras=extras,
     )

@@ -16,8 +16,10 @@ import pyarrow as pa
 from helpers.run_folders import ANSWER, PROVENANCE
 
 from weftwork.base.caveat import Caveat, caveats_by_subject, caveats_to_json
-from weftwork.report.pipeline import EXPOSED, KINDS
+from weftwork.report.pipeline import KINDS
+from weftwork.spec.port_counts import PORT_COUNTS
 from weftwork.spec.result import TABLES, Quantity
+from weftwork.spec.time_kinds import TIME_KINDS
 from weftwork.store.runs import Run, write_run
 
 MS = 10**9
@@ -127,9 +129,7 @@ def _spent(plan: Plan, segments: Sequence[Segment], lead: str) -> dict[str, Quan
     for _, _, which, kind, start, end in segments:
         total_ps[which if kind == "compute" else kind] += end - start
     return {
-        f"{lead}{'' if kind == 'bubble' else 'exposed_' if kind in EXPOSED else 'spent_'}{kind}_ps": Quantity(
-            value=ps / plan.stages, unit="ps", text=f"Time of {kind}."
-        )
+        f"{lead}{TIME_KINDS[kind].number}_ps": Quantity(value=ps / plan.stages, unit="ps", text=f"Time of {kind}.")
         for kind, ps in total_ps.items()
     }
 
@@ -190,12 +190,11 @@ def _links() -> list[dict[str, Any]]:
         for node, peer in ((one, other), (other, one)):
             names = (str(_NODES[node]["name"]), str(_NODES[peer]["name"]))
             used = 0.62 if node >= 8 and peer >= 8 else 0.2 + 0.01 * node
-            rows.append({
+            counts = {each.name: 0 for each in PORT_COUNTS if each.is_column}
+            rows.append(counts | {
                 "port": len(rows), "name": "->".join(names), "link": "-".join(sorted(names)), "node": node,
                 "peer": peer, "rate_bps": 400 * 10**9, "mean_rate_bps": 400 * 10**9,
-                "utilisation": used, "bytes": int(used * 10**10), "frames": 0,
-                "drops": 0, "marks": 0, "pauses_sent": 0, "resumes_sent": 0, "paused_ps": 0, "max_queue_bytes": 0,
-                "max_ingress_bytes": 0,
+                "utilisation": used, "bytes": int(used * 10**10),
             })  # fmt: skip
     return rows
 

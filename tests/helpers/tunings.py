@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from weftwork.study.pool.point import PoolPoint
 from weftwork.study.pool.pool import Task
 from weftwork.study.pool.work import PoolOutcome
+from weftwork.study.record.point import PoolPoint
 from weftwork.study.tune.parameters import TuneSpace
 from weftwork.study.tune.trials import Asked, Runs, Tried
 

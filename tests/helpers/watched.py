@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from weftwork.base.clock import US_PS
 from weftwork.engine import packet
-from weftwork.engine.outcome import SERIES_KINDS, Outcome
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.rows.outcome import SERIES_KINDS
 from weftwork.policies.load import LoadedPolicy, load
 from weftwork.spec.device import Ecn, Switch
 from weftwork.spec.job import At, Loop, Operation, Peer, Send, Size
 from weftwork.spec.transport import Transport
 from weftwork.study.prepare.recorded_state import recorded_state
+
+from .findings import sound
 
 __all__ = ["RATE_BPS", "Watched", "watch"]
 
@@ -97,8 +100,7 @@ def watch(
     bottleneck = int(engine_input.port_base[flows + 1]) + flows
     others = {kind: load(kind, "ecmp") for kind in ("path_selection", "port_selection")}
     policies: dict[str, LoadedPolicy] = {"congestion_control": control, **others}
-    fields, mistakes = recorded_state(state, policies)
-    assert mistakes == []
+    fields = sound(recorded_state, state, policies)
     outcome = packet.run(
         engine_input, series=packet.Series(every_ps=every_ps, ports=(bottleneck,), flows=None, state=fields)
     )

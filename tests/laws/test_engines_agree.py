@@ -16,7 +16,9 @@ from laws.reference_decisions import DECISIONS, watched
 from laws.scenarios import LONG_DELAY_PS, TEST_ONLY, random_plan
 
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.packet_input import Instant, Op, PacketInput, Rule
+from weftwork.engine.packet_input import PacketInput
+from weftwork.engine.rows.fabric import Instant
+from weftwork.engine.rows.job import Op, Rule
 from weftwork.policies.load import catalogue
 
 PLANS = case_count(plain=100, deep=700)

@@ -15,7 +15,8 @@ from helpers.kept_seeds import kept_first
 from laws.scenarios import random_plan
 
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.packet_input import Instant, PacketInput
+from weftwork.engine.packet_input import PacketInput
+from weftwork.engine.rows.fabric import Instant
 
 PLANS = case_count(plain=50, deep=400)
 SANITIZED_PLANS = 20

@@ -1,4 +1,4 @@
-"""Folding is exact under faults too: links, switches and NIC ports die and come back while a job runs, folded and not.
+"""Folding is exact under faults too: links, switches and NIC ports die, lose packets and come back while a job runs.
 
 Ranks use two NIC ports, each on a plane or on a leaf of its own, so that paths change by routes and by failover. Times
 of all ranks and bytes of all ports are compared; what each case contained is counted.
@@ -24,7 +24,7 @@ from weftwork.engine.flow.flow_input import FlowInput, Mode
 from weftwork.engine.flow.lower import lower_flow
 from weftwork.engine.flow.outcome import FlowOutcome
 from weftwork.engine.instants import Fault
-from weftwork.engine.packet_input import Instant
+from weftwork.engine.rows.fabric import Instant
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
@@ -85,6 +85,17 @@ def random_faults(rng: Random, built: Fabric) -> list[Fault]:
     return sorted(faults, key=lambda fault: fault.at_ps)
 
 
+def random_losses(seed: int, built: Fabric) -> list[Fault]:
+    """A link of some cases that loses packets from an instant on, and mostly no longer from another one."""
+    rng = Random(f"losses {seed}")
+    if rng.random() < 0.6:
+        return []
+    link, at_ps = rng.randrange(len(built.links)), rng.choice((0, rng.randrange(RUN_PS)))
+    loss = Fault(at_ps=at_ps, event="lossy", link=link, loss=10 ** rng.uniform(-5, -2))
+    ends = Fault(at_ps=at_ps + rng.randrange(1, RUN_PS), event="lossy", link=link)
+    return [loss, ends] if rng.random() < 0.7 else [loss]
+
+
 def random_input(seed: int) -> FlowInput:
     rng = Random(f"folding under faults {seed}")
     name = rng.choice(sorted(FABRICS))
@@ -97,7 +108,7 @@ def random_input(seed: int) -> FlowInput:
         settings=EngineSettings(
             port_selection=load("port_selection", "ecmp"),
             seed=seed,
-            faults=tuple(random_faults(rng, fabric(name))),
+            faults=(*random_faults(rng, fabric(name)), *random_losses(seed, fabric(name))),
             reconvergence_delay_ps=rng.choice((0, 10 * US_PS, 40 * US_PS)),
             until_ps=100 * RUN_PS,
             failover_delay_ps=rng.choice((0, 10 * US_PS, 20 * US_PS)),
@@ -137,7 +148,11 @@ def test_a_job_under_faults_takes_as_long_folded_as_not(saw: Saw) -> None:
         found["folded"] += len(folded.actors) < ranks
         found["routes change"] += Instant.ROUTES in codes
         found["ports change"] += Instant.FAILOVER in codes
+        found["packets are lost"] += engine_input.has_losses
         found["finished"] += whole.packets.complete
         found["could not go on"] += not whole.packets.complete
     saw(CASES, ", ".join(f"{name}: {found[name]}" for name in sorted(found)))
-    assert min(found[name] for name in ("folded", "routes change", "ports change", "finished")) >= WANTED, found
+    assert (
+        min(found[name] for name in ("folded", "routes change", "ports change", "packets are lost", "finished"))
+        >= WANTED
+    ), found

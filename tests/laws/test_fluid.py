@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,10 +53,10 @@ class Watched:
     worst: float = 0.0
 
     def __post_init__(self) -> None:
-        self.engine = _native.Fluid(self.capacity, self.tolerance)
+        self.engine = _native.Fluid(self.capacity, tolerance=self.tolerance)
         self.carried = np.zeros(len(self.capacity))
         for hops in self.variables:
-            self.engine.add_variable(*_arrays(hops))
+            self.engine.add_variable(**_arrays(hops))
 
     def alive(self) -> list[int]:
         alive = [0] * len(self.variables)
@@ -64,23 +65,23 @@ class Watched:
         return alive
 
     def start(self, variable: int, activity: int, amount: float) -> None:
-        self.engine.start(variable, activity, amount, self.now_ps)
+        self.engine.start(variable, activity=activity, amount=amount, now_ps=self.now_ps)
         self.left[activity] = amount
         self.members[activity] = variable
         self._collect(variable)
 
     def stop(self, activity: int) -> None:
         variable = self.members.pop(activity)
-        rest = self.engine.stop(variable, activity, self.now_ps)
+        rest = self.engine.stop(variable, activity=activity, now_ps=self.now_ps)
         assert rest == pytest.approx(self.left.pop(activity), rel=1e-9, abs=4 * self.capacity.max())
 
     def set_capacity(self, link: int, capacity: float) -> None:
         self.capacity[link] = capacity
-        self.engine.set_capacity(link, capacity, self.now_ps)
+        self.engine.set_capacity(link, capacity=capacity, now_ps=self.now_ps)
 
     def set_hops(self, variable: int, hops: Hops) -> None:
         self.variables[variable] = hops
-        self.engine.set_hops(variable, *_arrays(hops), self.now_ps)
+        self.engine.set_hops(variable, **_arrays(hops), now_ps=self.now_ps)
         self._collect(variable)
 
     def _collect(self, variable: int) -> None:
@@ -127,8 +128,11 @@ class Watched:
         return completions
 
 
-def _arrays(hops: Hops) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    return np.array([link for link, _ in hops], np.int32), np.array([units for _, units in hops], np.float64)
+def _arrays(hops: Hops) -> dict[str, NDArray[Any]]:
+    return {
+        "constraint": np.array([link for link, _ in hops], np.int32),
+        "weight": np.array([units for _, units in hops], np.float64),
+    }
 
 
 def _hops(draw: np.random.Generator, links: int, longest: int) -> Hops:

@@ -23,8 +23,8 @@ from laws.test_scenario_fuzz import section_of
 
 from weftwork.base.errors import ConfigError
 from weftwork.store.runs import Run
+from weftwork.study.record.run import run_scenario
 from weftwork.study.run.execute import Progress
-from weftwork.study.run.run import run_scenario
 
 EXAMPLES = case_count(plain=25, deep=100)
 PATIENCE_S = 120  # the slowest of thousands took two; a machine may be busy
@@ -189,7 +189,8 @@ def column(table: Any, name: str) -> Any:
 def check_laws(run: Run, tree: dict[str, Any]) -> None:
     flows, links = run.flows, run.links
     value: dict[str, Any] = {name: number["value"] for name, number in run.summary.items()}
-    assert run.status in {"complete", "stopped", "stuck"}
+    assert run.status in {"complete", "stopped", "stuck", "gave-up"}
+    assert (run.status == "gave-up") == (run.status != "complete" and value["queue_pair_errors"] > 0)
     # time: nothing comes before it was sent, or faster than its wire, or faster than on an empty fabric
     start, delivered, acked = (column(flows, name) for name in ("start_ps", "delivered_ps", "acked_ps"))
     fct, ideal = column(flows, "fct_ps"), column(flows, "ideal_fct_ps")

@@ -9,10 +9,11 @@ from laws.scenarios import random_plan
 
 from weftwork.base.clock import serialisation_ps
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.packet_input import Instant, PacketInput
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference.server import ServerLane
 from weftwork.engine.reference.simulation import Simulation, run
 from weftwork.engine.reference.switch import SwitchNode
+from weftwork.engine.rows.fabric import Instant
 
 SEEDS = range(10_000, 10_000 + case_count(plain=40, deep=150))
 CALM_SEEDS = range(20_000, 20_000 + case_count(plain=40, deep=150))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import weftwork
 from weftwork.study.prepare.prepare import prepare
-from weftwork.study.results.results import results
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import execute, results
 
 RATES = ("25Gbps", "100Gbps", "400Gbps")
 DELAYS = ("1us", "7us", "500us")

@@ -21,9 +21,10 @@ from laws.reference_decisions import watched
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine import packet
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.packet_input import Instant, PacketInput
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference import receiver, sender
 from weftwork.engine.reference import simulation as reference
+from weftwork.engine.rows.fabric import Instant
 
 PLANS = case_count(plain=8, deep=200)
 

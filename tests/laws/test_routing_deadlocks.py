@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from helpers.both import both
 from helpers.cases import Saw, case_count
+from helpers.findings import judged, sound
 from helpers.kept_seeds import kept_first
 from helpers.tiny import Message, sends
 
@@ -105,9 +106,9 @@ def test_what_the_search_accepts_never_deadlocks(saw: Saw) -> None:
     for seed in kept_first("test_routing_deadlocks", range(PLANS)):
         draw = random.Random(seed)
         fabric = network(draw)
-        names = [name for name in NAMES if not planned_routing(fabric, name, paths=3)[1]]
+        names = [name for name in NAMES if not judged(planned_routing, fabric, name, paths=3)[1]]
         name = draw.choice(names)
-        plan, _ = planned_routing(fabric, name, paths=3)
+        plan = sound(planned_routing, fabric, name, paths=3)
         if plan.channels > 4:
             told["too many channels"] += 1
             continue
@@ -132,7 +133,7 @@ def test_what_the_search_accepts_never_deadlocks(saw: Saw) -> None:
 @pytest.mark.parametrize("flow_control", ["pfc", "credits"])
 def test_a_ring_under_shortest_paths_deadlocks_as_the_search_says(flow_control: str) -> None:
     fabric = fabric_of(topology="torus", shape=(6,), link_rate_bps=100_000_000_000, link_delay_ps=20_000)
-    plan, _ = planned_routing(fabric, "shortest")
+    plan = sound(planned_routing, fabric, "shortest")
     circle = dependency_cycle(fabric, np.ones(len(fabric.links), np.bool_), plan.routing, 1)
     assert len(circle) == 6
     values: dict[str, Any] = {"retransmission_timeout_ps": 50 * MS_PS}

@@ -20,7 +20,7 @@ from weftwork.spec.scenario.scenario import loads
 from weftwork.store.runs import Run
 from weftwork.study.answer.worlds import Extent
 from weftwork.study.prepare.prepare import check_parameters, known_names
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 
 FABRICS = st.one_of(
     st.builds(

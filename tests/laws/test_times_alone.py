@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weftwork.base.clock import NEVER_PS
-from weftwork.engine.packet_input import GPU_DTYPE
+from weftwork.engine.rows.job import GPU_DTYPE
 from weftwork.study.results.intra_server import NVLINK, _alone_ps, message_times_ps
 
 gpus = st.lists(

@@ -25,8 +25,8 @@ from weftwork.hardware.catalogue import GPUS, SERVERS
 from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.prepare.prepared import Prepared
+from weftwork.study.record.run import run_scenario
 from weftwork.study.run.execute import Progress
-from weftwork.study.run.run import run_scenario
 from weftwork.workload.models.catalogue import MODELS
 from weftwork.workload.models.software import SOFTWARE
 
@@ -92,6 +92,7 @@ def training_of(draw: random.Random, fabric: dict[str, Any], most: int) -> dict[
                 "sequence_parallel": [has_experts],
                 "zero": [0, 1, 2, 3],
                 "recompute": ["none", "selective", "full"],
+                "offloaded_layers": [1, 4, 100],
                 "gradients": ["fp32"],
                 "placement": ["packed", "rails", "pods", "random"],
                 "software": list(SOFTWARE),
@@ -203,6 +204,7 @@ def finite(table: Any, text: str) -> None:
 
 def check_sums(run: Run, tree: dict[str, Any]) -> None:
     assert run.status in {"complete", "stopped", "stuck"}
+    assert run.status != "stuck" or tree.get("faults"), "ranks wait for each other without a fault"
     for name in ("jobs", "segments", "activities", "links", "tiers", "what_if"):
         finite(run.table(name), name)
     assert all(q["value"] is None or math.isfinite(q["value"]) for q in run.summary.values())

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weftwork.engine.headroom import full_frame_bytes
-from weftwork.engine.packet_input import PIN_DTYPE, PacketInput, RouteTable
+from weftwork.engine.packet_input import PacketInput, RouteTable
+from weftwork.engine.rows.fabric import PIN_DTYPE
 from weftwork.policies.interface import MOST_CLASSES
 from weftwork.spec.transport import Transport
 

@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -171,14 +171,21 @@ def copied_tree(root: Path) -> Path:
     return root
 
 
-def first_copy(folder: Path) -> Copy:
+def first_copy(folder: Path, change: Callable[[Path], None] | None = None) -> Copy:
     """Copy the tree and build the core with little optimisation.
+
+    Parameters
+    ----------
+    folder : of the copy and its build
+    change : of the copy, before the core is built
 
     Raises
     ------
     CannotTryError : git does not know the tree, or the core does not build
     """
     root = copied_tree(folder / "copy-0")
+    if change is not None:
+        change(root)
     _compile_quickly(root / "native/CMakeLists.txt")
     copy = Copy(root=root, build=folder / "build", cache=folder / "policies")
     copy.cache.mkdir()
@@ -262,6 +269,9 @@ def try_mutant(mutant: Mutant, copy: Copy) -> Verdict:
                 fault = "the plain suite has none of the tests that it names"
             else:
                 noticed_by = told_by(ran)
+                if noticed_by is not None and mutant.invariant is not None and mutant.invariant not in ran.text:
+                    fault = f"{noticed_by} has noticed it, and not by {mutant.invariant}:\n{ran.text[-4_000:]}"
+                    noticed_by = None
     return Verdict(mutant=mutant, noticed_by=noticed_by, time_s=time.monotonic() - began_s, fault=fault)
 
 

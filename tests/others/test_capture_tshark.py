@@ -12,8 +12,8 @@ import pytest
 from helpers.captures import bth, captured, frame, management, read, read_response, write, write_capture
 from helpers.tshark import NEEDS_TSHARK, fields, number
 
+from weftwork.study.record.run import run_scenario
 from weftwork.study.run.captured_link import CapturedLink
-from weftwork.study.run.run import run_scenario
 from weftwork.wire.cm import (
     CmDisconnectReply,
     CmDisconnectRequest,

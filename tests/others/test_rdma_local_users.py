@@ -11,7 +11,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from helpers.namespaces import command_in_namespace, users_may_be_two
+from helpers.namespaces import LOAD, command_in_namespace, users_may_be_two
 
 WHY_NOT = users_may_be_two()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
@@ -27,7 +27,7 @@ from weftwork.wire.opcodes import Opcode
 from weftwork.wire.rocev2 import rocev2_packet
 from weftwork.wire.transport import transport_packet
 
-kind, uid, victim = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+kind, uid, victim, wire = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 HERE, ELSEWHERE, PORT = "127.0.0.1", "127.0.0.9", 7471
 
 
@@ -49,7 +49,7 @@ def serve(to_parent, from_parent):
     kept = {}
 
     def listen():
-        with rdma.listen(HERE, PORT) as listener:
+        with rdma.listen(HERE, PORT, wire=wire) as listener:
             ready.set()
             with listener.get_request().wait() as connection:
                 works = [connection.recv(connection.reg_mr(buffer)) for buffer in buffers]
@@ -59,10 +59,11 @@ def serve(to_parent, from_parent):
                     kept["got"].append(bytes(buffer[:work.wait(60).byte_len]).decode())
                 connection.closed.wait(60)
 
-    thread = threading.Thread(target=listen)
+    thread = threading.Thread(target=listen, daemon=True)
     thread.start()
-    ready.wait()
-    with rdma.connect(HERE, PORT) as connection:
+    if not ready.wait(60):
+        raise SystemExit("the listener did not come up")
+    with rdma.connect(HERE, PORT, wire=wire) as connection:
         connection.send(connection.reg_mr(bytearray(b"the first"))).wait(60)
         server, client = kept["server"].qp, connection.qp
         facts = {
@@ -117,24 +118,7 @@ def attack(facts):
         sent += 1
     return {"refused": "", "sent": sent}
 
-
-def load():
-    """Use everything once, so that all is imported before files of this user cannot be read any more."""
-    def answer(listener):
-        with listener.get_request().wait(60) as connection:
-            connection.recv(connection.reg_mr(bytearray(8)))
-            connection.accept().wait(60)
-            connection.closed.wait(60)
-
-    with rdma.listen(HERE, 0) as listener:
-        thread = threading.Thread(target=answer, args=(listener,))
-        thread.start()
-        with rdma.connect(HERE, listener.port) as connection:
-            connection.send(connection.reg_mr(bytearray(8))).wait(60)
-        thread.join(60)
-
-
-load()
+@LOAD@
 from_victim, to_parent = os.pipe()
 from_parent, to_victim = os.pipe()
 if os.fork() == 0:
@@ -157,26 +141,31 @@ for _ in range(200):  # an answer is sent at once or never; the victim is asleep
     os.sched_yield()
 os.write(to_victim, b"x")
 print(json.dumps({**json.loads(lines.readline()), **done, "answers": answers}))
-'''
+'''.replace("@LOAD@", LOAD)
 
 
-def attacked(kind: str, user: int) -> dict[str, Any]:
-    words = command_in_namespace(PROGRAM, kind, str(user), str(VICTIM))
+def attacked(kind: str, user: int, wire: str = "rocev2-udp") -> dict[str, Any]:
+    words = command_in_namespace(PROGRAM, kind, str(user), str(VICTIM), wire)
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def test_packets_from_another_port_are_passed_over_in_silence() -> None:
-    found = attacked("own port", ATTACKER)
+WIRES = pytest.mark.parametrize("wire", ["rocev2", "rocev2-udp"])
+
+
+@WIRES
+def test_packets_from_another_port_are_passed_over_in_silence(wire: str) -> None:
+    found = attacked("own port", ATTACKER, wire)
     assert (found["got"], found["error"]) == (["the first", "the second"], "")
     assert (found["sent"], found["answers"], found["counters"][0]["stranger"]) == (4, 0, 4)
 
 
+@WIRES
 @pytest.mark.parametrize("kind", ["another address", "reuse", "any address"])
-def test_the_port_of_the_peer_is_not_to_be_had(kind: str) -> None:
-    found = attacked(kind, ATTACKER)
+def test_the_port_of_the_peer_is_not_to_be_had(kind: str, wire: str) -> None:
+    found = attacked(kind, ATTACKER, wire)
     assert (found["got"], found["error"]) == (["the first", "the second"], "")
     assert (found["refused"], found["answers"]) == ("EADDRINUSE", 0)
     assert "stranger" not in found["counters"][0]

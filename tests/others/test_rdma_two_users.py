@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.namespaces import command_in_namespace, users_may_be_two
+from helpers.namespaces import LOAD, command_in_namespace, users_may_be_two
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,18 +23,9 @@ FIRST, SECOND = 65_533, 65_534
 STEPS = 6
 DEEDS = (
     *("open-and-leave", "open-and-stay", "ask-where-nobody-listens", "ask-the-server", "be-killed-while-asking"),
-    *("fill-doors", "fill-lives", "take-names", "take-addresses", "forge"),
-)
-# What remains, see docs/models/rdma-trust.md: names and addresses of the system that its owner cannot keep.
-REMAINS = (
-    pytest.param(
-        "take-the-name-of-a-service",
-        marks=pytest.mark.xfail(strict=True, reason="a request for a port on which nobody listens goes to the taker"),
-    ),
-    pytest.param(
-        "take-addresses-beside-an-own-device",
-        marks=pytest.mark.xfail(strict=False, reason="Linux 6.18 lets a user with a device take any address"),
-    ),
+    *("fill-doors", "fill-lives", "take-names", "take-the-name-of-a-service"),
+    *("take-and-fill-the-name-of-a-service", "fill-a-door"),
+    *("take-addresses", "take-addresses-beside-an-own-device", "forge"),
 )
 PROGRAM = '''
 import json, os, random, re, signal, socket, sys, threading
@@ -162,24 +153,33 @@ def disturb(link):
                 os.waitpid(child, 0)
             elif deed in {"fill-doors", "fill-lives"}:
                 for name in names():
-                    is_life = name.endswith("/life")
-                    for _ in range(20):
-                        kind = socket.SOCK_DGRAM if deed == "fill-doors" else socket.SOCK_STREAM
-                        end = socket.socket(socket.AF_UNIX, kind)
+                    if name.endswith("/life") != (deed == "fill-lives"):
+                        continue
+                    for _ in range(100):
+                        end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                         end.setblocking(False)
                         kept.append(end)
                         with suppress(OSError):
                             end.connect("\\0" + name)
                             end.send(b"j" * 30)
-            elif deed in {"take-names", "take-the-name-of-a-service"}:
+            elif deed == "fill-a-door":
+                for _ in range(5000):  # more than its backlog
+                    end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+                    with end, suppress(OSError):
+                        end.connect(f"\\0weftwork-rdma/{HERE}/listen/{PORT}")
+            elif deed in {"take-names", "take-the-name-of-a-service", "take-and-fill-the-name-of-a-service"}:
                 for address in (HERE, THERE):
                     slots = ("1", "2", "0/life", "1/life", f"listen/{PORT}")
                     for name in slots if deed == "take-names" else (f"listen/{NOBODY}",):
-                        for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
-                            end = socket.socket(socket.AF_UNIX, kind)
-                            kept.append(end)
-                            with suppress(OSError):
-                                end.bind(f"\\0weftwork-rdma/{address}/{name}")
+                        end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                        kept.append(end)
+                        with suppress(OSError):
+                            end.bind(f"\\0weftwork-rdma/{address}/{name}")
+                            end.listen(0)
+                            for _ in range(3 if deed.startswith("take-and-fill") else 0):
+                                last = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+                                kept.append(last)
+                                last.connect(f"\\0weftwork-rdma/{address}/{name}")
             elif deed in {"take-addresses", "take-addresses-beside-an-own-device"}:
                 options = [0, socket.SO_REUSEADDR]
                 if deed != "take-addresses":
@@ -200,22 +200,7 @@ def disturb(link):
                         sender.sendto(luck.randbytes(luck.randrange(4, 80)), (address, 4791))
         link.tell("done")
 
-
-def load():
-    with rdma.listen(HERE, 0) as listener:
-        def answer():
-            with listener.get_request().wait(60) as connection:
-                connection.recv(connection.reg_mr(bytearray(8)))
-                connection.accept().wait(60)
-                connection.closed.wait(60)
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with rdma.connect(HERE, listener.port) as connection:
-            connection.send(connection.reg_mr(bytearray(8))).wait(60)
-        thread.join(60)
-
-
-load()
+@LOAD@
 for line in sys.stdin:
     deeds = json.loads(line)
     server, client, other = Link(first, serve), Link(first, ask), Link(second, disturb)
@@ -230,7 +215,7 @@ for line in sys.stdin:
     for link in (client, server, other):
         link.end()
     print(json.dumps(told), flush=True)
-'''
+'''.replace("@LOAD@", LOAD)
 
 
 class Machine:
@@ -272,7 +257,7 @@ def test_alone_the_first_user_sees_bytes_completions_and_refusals(machine: Machi
     assert log == ["small", [64_000, 250 * sum(range(256))], "closed"]
 
 
-@pytest.mark.parametrize("deed", [*DEEDS, *REMAINS])
+@pytest.mark.parametrize("deed", DEEDS)
 def test_one_deed_before_every_step_changes_nothing(machine: Machine, deed: str) -> None:
     assert machine.run([[deed] for _ in range(STEPS)]) == machine.alone
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from planner.history import Change
 from planner.plan import TURNS
 
-SHARED = frozenset({"scratch", "cmake_configure"})  # functions of `.ci/run` that such steps call
+SHARED = frozenset({"scratch", "cmake_configure", "turn"})  # functions of `.ci/run` that such steps call
 STEPS_FILE = Path(__file__).parents[2] / ".ci/steps.toml"
 
 

@@ -31,7 +31,10 @@ EVERY_CHOICE_HAS = {"Keys", "Params", "Receiver", "Shared", "State"}
 
 
 def test_no_two_classes_share_a_name() -> None:
-    catalogues = [ROOT / "src/weftwork" / folder for folder in ("policies", "topology/shapes", "workload", "templates")]
+    catalogues = [
+        ROOT / "src/weftwork" / folder
+        for folder in ("policies", "topology/shapes", "spec/faults", "workload", "templates")
+    ]
     found: dict[str, list[str]] = {}
     own = [path for path in SOURCES if path.is_relative_to(ROOT / "src") and not path.is_relative_to(COMPAT)]
     for path in own:

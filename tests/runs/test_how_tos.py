@@ -76,6 +76,14 @@ def test_a_transport_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert ratio == pytest.approx((1_024 + 82 + 50) / (1_024 + 82), rel=0.02)
 
 
+def test_a_suspect_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow("own-suspect.md", tmp_path, monkeypatch)
+    answer = weftwork.open_run(tmp_path / "runs" / "halls").answer
+    (own,) = (suspect for suspect in answer.others if suspect.file is not None)
+    # two links between switches of 10 us each way; cables of 10 m take 50 ns
+    assert own.cost_s == pytest.approx(2 * (10e-6 - 50e-9), rel=0.05)
+
+
 def test_a_file_of_your_own_from_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     follow("own-policy.md", tmp_path, monkeypatch)
     assert {file.name for file in (tmp_path / "pictures").iterdir()} == {"my_cc-goodput.svg", "my_port-uplinks.svg"}

@@ -39,6 +39,8 @@ NOT_COUNTS = {
     ("cli/rdma_decode.py", "trains"),  # has its verb: "1 frame holds several packets"
     ("report/page_comparison.py", "100 * (found[1][name] - found[0][name])"),  # a difference with its sign
     ("report/plan_words.py", "best['tokens_per_s']"),
+    ("study/answer/suspicions/thin_links.py", "name"),  # "thin global links"
+    ("study/answer/suspicions/thin_links.py", "rate"),  # "2 links of 400 Gb/s between two switches"
     ("testing/port_selection.py", "port"),  # "chose port 3 between two packets"
     ("topology/tree_plan.py", "tier"),  # "switches of tier 2 have different ports"
     ("workload/imports/megatron_model.py", "names"),

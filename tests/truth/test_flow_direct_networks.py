@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from helpers.direct_networks import dragonfly
+from helpers.findings import sound
 from helpers.tiny import Message, flow_input_of, job_of, packet_input_of, sends
 from numpy.typing import NDArray
 
@@ -54,8 +55,7 @@ def pairs(traffic: Traffic) -> list[tuple[int, int]]:
 @cache
 def completions_us(engine: Literal["flow", "packet"], traffic: Traffic, name: str) -> NDArray[np.float64]:
     """Time of each message, all of which start at once."""
-    plan, mistakes = planned_routing(FABRIC, name)
-    assert not mistakes
+    plan = sound(planned_routing, FABRIC, name)
     size_bytes = SIZE_BYTES // 4 if traffic == "all-to-all" else SIZE_BYTES
     messages = [Message(source=a, destination=b, size_bytes=size_bytes) for a, b in pairs(traffic)]
     job, is_adaptive = sends(HOSTS, messages), name in ("ugal", "par")
@@ -90,7 +90,9 @@ def test_adaptive_routing_is_minimal_where_that_is_best_and_detours_where_it_is_
     assert adaptive < minimal / 2
     job = sends(HOSTS, [Message(source=0, destination=8, size_bytes=SIZE_BYTES)])
     alone = [
-        run_flows(flow_input_of(FABRIC, job, port_selection=policy, routing=planned_routing(FABRIC, name)[0].routing))
+        run_flows(
+            flow_input_of(FABRIC, job, port_selection=policy, routing=sound(planned_routing, FABRIC, name).routing)
+        )
         for name, policy in (("ugal", "ecmp"), ("minimal", "spray"))
     ]
     assert alone[0].packets.messages["delivered_at_ps"] == alone[1].packets.messages["delivered_at_ps"]
@@ -98,7 +100,7 @@ def test_adaptive_routing_is_minimal_where_that_is_best_and_detours_where_it_is_
 
 def test_what_adapts_arrives_whole() -> None:
     """Links of hosts carry the bytes of a message once, whatever way its parts take."""
-    plan, _ = planned_routing(FABRIC, "ugal")
+    plan = sound(planned_routing, FABRIC, "ugal")
     job = sends(HOSTS, [Message(source=a, destination=b, size_bytes=SIZE_BYTES) for a, b in pairs("next group")])
     found = run_flows(flow_input_of(FABRIC, job, port_selection="ecmp", routing=plan.routing))
     at_host = FABRIC.node_kind[FABRIC.ports.node] == 0
@@ -117,7 +119,7 @@ def test_collectives_adapt_as_wholes() -> None:
     job = job_of([[[ring, Wait()]]] * HOSTS)
     ends_ps = {}
     for name, policy in (("minimal", "spray"), ("ugal", "ecmp"), ("valiant", "spray")):
-        routing = planned_routing(FABRIC, name)[0].routing
+        routing = sound(planned_routing, FABRIC, name).routing
         found = run_flows(flow_input_of(FABRIC, job, port_selection=policy, routing=routing))
         ends_ps[name] = found.activities["end_ps"].max()
         at_host = FABRIC.node_kind[FABRIC.ports.node] == 0

@@ -15,10 +15,12 @@ from weftwork.base.clock import SECOND_PS
 from weftwork.spec.fabric import Fabric
 from weftwork.testing.lattices import torus_of
 from weftwork.topology.build import fabric_of
+from weftwork.workload.collectives.algorithms._hierarchical_groups import group_time_ps
+from weftwork.workload.collectives.algorithms.swing import swing_factor
 from weftwork.workload.collectives.fabric_lattice import LatticePlaces, LatticeRates, lattice_of, lattice_rates
-from weftwork.workload.collectives.group_time import group_ranks, group_rates, group_time_ps
+from weftwork.workload.collectives.group_time import group_ranks, group_rates
 from weftwork.workload.collectives.lattice import Lattice
-from weftwork.workload.collectives.lattice_time import LatticeMethod, all_to_all_ps, lattice_time_ps, swing_factor
+from weftwork.workload.collectives.lattice_time import LatticeMethod, all_to_all_ps, lattice_time_ps
 from weftwork.workload.placement import packed
 
 pytestmark = pytest.mark.deep  # each case runs both fidelities; the step `truth` of .ci/run takes them
@@ -157,5 +159,5 @@ def test_a_hierarchical_all_reduce_over_groups_takes_its_closed_form(size_bytes:
         "within": within,
         "across": across,
     }
-    form_ps = group_time_ps("all-reduce", within, across, size_bytes, rates)
+    form_ps = group_time_ps("all-reduce", {"within": within, "across": across}, size_bytes, rates)
     assert took_ps(fabric, size_bytes, **keys) == pytest.approx(form_ps, rel=0.02)

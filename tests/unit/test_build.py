@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 CORE_FILES = sorted(
-    path for folder in ("base", "packet", "flow") for path in (ROOT / "native" / folder).glob("*.[ch]pp")
+    path for folder in ("base", "paths", "packet", "flow") for path in (ROOT / "native" / folder).glob("*.[ch]pp")
 )
 
 

@@ -1,5 +1,6 @@
 """The rules of the house that a program can check: floors, sizes of files, names, one screen of public names."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -23,6 +24,9 @@ COMPAT = ROOT / "src/weftwork/compat"  # files and classes there have the names 
 
 
 MOST_LINES = 600  # docs/dev/code.md: past that, a file is split by reason to change
+
+
+RETURN_TYPE = re.compile(r"\) -> ([^:]+):")  # to parse whole files takes seconds
 
 
 NAMES_THAT_SAY_NOTHING = {"common", "helper", "manager", "misc", "parts", "shared", "util", "utils"}
@@ -96,3 +100,43 @@ def test_pytest_starts_no_process_where_one_is_better(
     option = SimpleNamespace(numprocesses="auto")
     asked = SimpleNamespace(args=arguments, option=option, getoption=lambda name: {"capture": capture}[name])
     assert (pytestconfig.hook.pytest_xdist_auto_num_workers(config=asked) == 0) is is_alone
+
+
+def test_no_function_returns_mistakes_beside_something_else() -> None:
+    """Whoever calls would have to merge them; `weftwork.base.findings.Findings` goes along instead."""
+    wrong = [
+        f"{path.relative_to(ROOT)}: {returned}"
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "src")
+        for returned in RETURN_TYPE.findall(path.read_text(encoding="utf-8"))
+        if "tuple[" in returned and "Mistake" in returned and has_mistakes_beside(returned)
+    ]
+    assert wrong == []
+
+
+def has_mistakes_beside(returned: str) -> bool:
+    """Whether an annotation has a tuple of several things with a collection of mistakes among them."""
+    return any(
+        isinstance(node, ast.Subscript)
+        and ast.unparse(node.value) == "tuple"
+        and isinstance(node.slice, ast.Tuple)
+        and any(isinstance(part, ast.Subscript) and "Mistake" in ast.unparse(part) for part in node.slice.elts)
+        for node in ast.walk(ast.parse(f"({returned})", mode="eval"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("returned", "is_wrong"),
+    [
+        ("tuple[int, list[Mistake]]", True),
+        ("tuple[Plan | None, tuple[Mistake, ...]] | None", True),
+        ("tuple[list[Mistake], dict[str, int]]", True),
+        ("tuple[\n    int,\n    list[Mistake],\n]", True),
+        ("tuple[Mistake, ...]", False),
+        ("list[Mistake]", False),
+        ("tuple[int, Mistake]", False),
+    ],
+)
+def test_the_rule_knows_a_tuple_with_mistakes(returned: str, *, is_wrong: bool) -> None:
+    assert RETURN_TYPE.findall(f"def f(\n    x: int,\n) -> {returned}:  # noqa\n    return x\n") == [returned]
+    assert has_mistakes_beside(returned) == is_wrong

@@ -17,19 +17,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CAVEAT_KINDS",
+    "IN_FULL",
     "Caveat",
     "CaveatKind",
     "assumed_texts",
     "caveats_by_subject",
     "caveats_of",
     "caveats_to_json",
+    "mismatch_texts",
 ]
 
-# assumed: what an input leaves open and results depend on, always printed in full; unverified: a figure that nobody has
-# read in its source; chosen: a figure or a rule without one; approximate: what the result leaves out or rounds; note:
-# what changes no result
-CaveatKind = Literal["assumed", "unverified", "chosen", "approximate", "note"]
+# mismatch: parts that do not fit each other, printed in full behind the first lines of a run; assumed: what an input
+# leaves open and results depend on, always printed in full; ignored: a key of the user's without effect in this run,
+# always printed too; unverified: a figure that nobody has read in its source;
+# chosen: a figure or a rule without one; approximate: what the result leaves out or rounds; note: changes no result
+CaveatKind = Literal["mismatch", "assumed", "unverified", "chosen", "approximate", "ignored", "note"]
 CAVEAT_KINDS: Final[tuple[str, ...]] = typing.get_args(CaveatKind)
+IN_FULL: Final[frozenset[CaveatKind]] = frozenset({"mismatch", "assumed", "ignored"})  # whose texts are always printed
+_OPEN: Final[frozenset[CaveatKind]] = frozenset({"mismatch", "assumed"})
 _FIELDS: Final = ("subject", "kind", "text")
 
 
@@ -55,8 +60,13 @@ def caveats_by_subject(caveats: Iterable[Caveat]) -> dict[str, Caveat]:
 
 
 def assumed_texts(caveats: Iterable[Caveat]) -> tuple[str, ...]:
-    """What inputs left open and results depend on; each text once."""
-    return tuple(dict.fromkeys(caveat.text for caveat in caveats if caveat.kind == "assumed"))
+    """What inputs left open and results depend on, and parts that do not fit each other; each text once."""
+    return tuple(dict.fromkeys(caveat.text for caveat in caveats if caveat.kind in _OPEN))
+
+
+def mismatch_texts(caveats: Iterable[Caveat]) -> tuple[str, ...]:
+    """Parts that do not fit each other; each text once."""
+    return tuple(dict.fromkeys(caveat.text for caveat in caveats if caveat.kind == "mismatch"))
 
 
 def caveats_to_json(caveats: Mapping[str, Caveat]) -> list[dict[str, str]]:

@@ -62,10 +62,12 @@ class ConfigError(WeftworkError):
     ----------
     source : name of the file or of the thing that is wrong
     mistakes : all of them, in the order of the file
+    stage : name of the stage that stopped (`weftwork.base.findings.Findings.stage`); empty where there are no stages
     """
 
-    def __init__(self, source: str, mistakes: list[Mistake]) -> None:
+    def __init__(self, source: str, mistakes: list[Mistake], *, stage: str = "") -> None:
         self.source = source
+        self.stage = stage
         self.mistakes = tuple(sorted(mistakes, key=lambda m: (m.line is None, m.line or 0)))
         super().__init__(source, self.mistakes)
 

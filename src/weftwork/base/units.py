@@ -273,7 +273,7 @@ def _plain_number(value: Fraction) -> str:
 
 
 def _digits(text: str) -> int:
-    return sum(character.isdigit() for character in text)
+    return sum(map(str.isdigit, text))
 
 
 def _shown(text: str) -> str:

@@ -16,8 +16,8 @@ from weftwork.cli.printable import printable
 from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.study.prepare.prepare import prepare
+from weftwork.study.record.collective import Measured, collective_scenario, measure_collective
 from weftwork.study.results.record import about
-from weftwork.study.run.collective import Measured, collective_scenario, measure_collective
 from weftwork.workload.collectives.closed_form import OPERATIONS
 
 if TYPE_CHECKING:
@@ -160,9 +160,9 @@ def _by_option(error: ConfigError, options: Mapping[str, str]) -> ConfigError:
 
 
 def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
-    section = prepared.scenario.collective
+    section = prepared.scenario.collective_section
     what = prepared.job.name
-    if section is not None and section.algorithm == "auto" and section.operation in OPERATIONS:
+    if section.algorithm == "auto" and section.operation in OPERATIONS:
         chooses = "NCCL chooses" if prepared.fabric.direct is None else "auto chooses"
         what = f"{section.operation} as {chooses}"
     typer.echo(f"# {what} among {plural(prepared.job.gpus, 'GPU')}; simulated, not measured")
@@ -170,18 +170,17 @@ def _print_head(prepared: Prepared, words: Mapping[str, str]) -> None:
         if key not in words:
             continue
         typer.echo(f"# {key:<11}{printable(words[key])}")
-    if "collective.placement" in prepared.fabric.caveats:
-        typer.echo(f"# note       {prepared.fabric.caveats['collective.placement'].text}")
-    if section is not None and section.repeat > 1:
+    if "collective.placement" in prepared.notes:
+        typer.echo(f"# note       {prepared.notes['collective.placement'].text}")
+    if section.repeat > 1:
         typer.echo(f"# mean of {plural(section.repeat, 'repetition')}")
     for row in (_COLUMNS, _UNITS):
         typer.echo("#" + _in_columns(row)[1:])
 
 
 def _line(scenario: Scenario, row: Measured) -> str:
-    section = scenario.collective
-    operation = "" if section is None else section.operation
-    root = 0 if section is None else section.root or 0
+    section = scenario.collective_section
+    root = section.root or 0
     missing = "never" if row.time_ps is None else "-"  # a barrier has a time and no bandwidth
     times = (
         (row.time_ps, 1e6),
@@ -192,8 +191,8 @@ def _line(scenario: Scenario, row: Measured) -> str:
         str(row.size_bytes),
         str(row.size_bytes // ELEMENT_BYTES),
         "float",
-        _REDUCES.get(operation, "none"),
-        str(root if operation in _ROOTED else -1),
+        _REDUCES.get(section.operation, "none"),
+        str(root if section.operation in _ROOTED else -1),
         *(missing if value is None else f"{value / unit:.2f}" for value, unit in times),
         row.protocol,
         row.algorithm,
@@ -224,11 +223,11 @@ def _print_foot(rows: Sequence[Measured]) -> None:
 
 
 def _document(prepared: Prepared, words: Mapping[str, str], rows: Sequence[Measured]) -> dict[str, Any]:
-    section = prepared.scenario.collective
+    section = prepared.scenario.collective_section
     return {
         "about": dict(words),
-        "operation": None if section is None else section.operation,
-        "algorithm": None if section is None else section.algorithm,
+        "operation": section.operation,
+        "algorithm": section.algorithm,
         "gpus": prepared.job.gpus,
         "sizes": [asdict(row) for row in rows],
     }

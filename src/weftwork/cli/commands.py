@@ -8,10 +8,9 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
 from weftwork.cli import completed
 from weftwork.cli.commands_fabric import cost_command, design_command
@@ -21,12 +20,19 @@ from weftwork.cli.commands_rdma import rdma
 from weftwork.cli.commands_reference import explain_command, list_command, new_command, schema_command
 from weftwork.cli.commands_runs import runs
 from weftwork.cli.import_options import ImportNode, ImportSettings, ImportVariables
+from weftwork.cli.late_commands import LateGroup, late_group
 from weftwork.cli.limits_options import Limits, LimitsRadix, LimitsRatio, LimitsSwitch
 from weftwork.cli.loss_options import LossIteration, LossSeeds, Lost
-from weftwork.cli.options import FabricFile, Json, NoUserCode, Settings
+from weftwork.cli.options import FabricFile, Json, NoUserCode, Settings, Suspects
 from weftwork.cli.slices_options import CubeAvailability, Slices
 
-__all__ = ["root_command"]
+if TYPE_CHECKING:
+    from typer.core import TyperGroup
+
+__all__ = ["OPTION_ERROR", "root_command"]
+
+# What the parser of the options raises. Typer gives it no name of its own, and not every version has click's.
+OPTION_ERROR: Final[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 TRUST = (
     "A scenario can run code: the Python files that it names run with all your rights. Of a scenario that you do not "
@@ -37,6 +43,7 @@ TEST_TRUST = "The file is a program: it runs with all your rights. Of a file tha
 
 app = typer.Typer(
     name="weftwork",
+    cls=LateGroup,
     help="Plan, simulate and operate the network that trains large models.",
     epilog=TRUST,
     no_args_is_help=True,
@@ -117,6 +124,7 @@ def _run(  # noqa: PLR0913 - the options, all by name
         ),
     ] = WhatIf.AUTO,
     sources: Annotated[bool, typer.Option("--sources", help="Print the source of each figure.")] = False,
+    suspects: Suspects = None,
     capture: Annotated[
         str | None,
         typer.Option(
@@ -146,6 +154,7 @@ def _run(  # noqa: PLR0913 - the options, all by name
             user_code=not no_user_code,
             capture=capture,
             capture_packets=capture_packets,
+            suspects=suspects or (),
             as_json=as_json,
         )
     )
@@ -179,7 +188,13 @@ def _sweep(  # noqa: PLR0913 - the options, all by name
         str | None,
         typer.Option(metavar="CLUSTER", help="Run on a Ray cluster: ray, or ray://HOST:PORT; this machine by default."),
     ] = None,
-    what_if: Annotated[WhatIf, typer.Option(help="What-if runs, as in `weftwork run`; none by default.")] = WhatIf.NONE,
+    what_if: Annotated[
+        WhatIf | None,
+        typer.Option(
+            help="What-if runs, as in `weftwork run`; none by default, auto with --suspect.", show_default=False
+        ),
+    ] = None,
+    suspects: Suspects = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -201,7 +216,8 @@ def _sweep(  # noqa: PLR0913 - the options, all by name
             within=within,
             jobs=jobs,
             on=on,
-            what_if=what_if.value,
+            what_if=None if what_if is None else what_if.value,
+            suspects=suspects or (),
             settings=settings,
             user_code=not no_user_code,
             as_json=as_json,
@@ -534,6 +550,6 @@ app.command("schema")(schema_command)
 def root_command() -> TyperGroup:
     """Return all commands as the parser has them.
 
-    Building them from their functions takes as long as a small run, so it is done once in a process.
+    Each is built from its function when it is asked for: to build all takes as long as a small run.
     """
-    return cast("TyperGroup", typer.main.get_command(app))
+    return late_group(app)

@@ -85,9 +85,21 @@ def design_command(  # noqa: PLR0913 - the options, all by name
     closed_only: Annotated[
         bool, typer.Option("--closed-forms", help="Run nothing: the front is by closed forms alone.")
     ] = False,
+    criterion: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What the choice is by: work-per-dollar of the whole cluster, knee (of network money and time), time,"
+            " money or power.",
+        ),
+    ] = "work-per-dollar",
+    gpu_hour: Annotated[
+        str | None,
+        typer.Option("--gpu-hour", metavar="DOLLARS", help="Price of a GPU-hour, in place of the price book's."),
+    ] = None,
     confirms: Annotated[
         str | None,
-        typer.Option("--confirm", metavar="NAME", help="Also run this fabric, or knee, packet by packet."),
+        typer.Option("--confirm", metavar="NAME", help="Also run this fabric, or take, or knee, packet by packet."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -120,5 +132,7 @@ def design_command(  # noqa: PLR0913 - the options, all by name
             settings=settings,
             user_code=not no_user_code,
             as_json=as_json,
+            criterion=criterion,
+            gpu_hour=gpu_hour,
         )
     )

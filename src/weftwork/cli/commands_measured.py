@@ -109,6 +109,10 @@ def calibrate_command(  # noqa: PLR0913 - the options, all by name
             "--constants", help="Names of constants with commas; by default all that such rows can determine."
         ),
     ] = None,
+    held: Annotated[
+        Path | None,
+        typer.Option("--with", help="Calibration whose constants stay; the rows fit others, and both are written."),
+    ] = None,
     operation: Operation = None,
     gpus: Gpus = None,
     node: Node = None,
@@ -126,6 +130,6 @@ def calibrate_command(  # noqa: PLR0913 - the options, all by name
         command.refuse_nothing()
         return
     command.calibrate_file(
-        file, out=out, like=like, constants=constants, asked=NcclAsked(operation=operation, gpus=gpus, node=node),
-        usual_gpu=gpu, as_json=as_json,
+        file, out=out, like=like, constants=constants, held=held,
+        asked=NcclAsked(operation=operation, gpus=gpus, node=node), usual_gpu=gpu, as_json=as_json,
     )  # fmt: skip

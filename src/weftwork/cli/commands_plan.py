@@ -56,6 +56,19 @@ def plan_command(  # noqa: PLR0913 - the options, all by name
             help="Share of a GPU's memory that plans leave free, such as 5% or 0; 10% by default.",
         ),
     ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Wall time that the search may take, such as 60s; it takes all by default."),
+    ] = None,
+    trainer: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            metavar="TRAINER",
+            help="Only plans that this trainer can run: megatron, torchtitan or any.",
+            autocompletion=completed.trainers,
+        ),
+    ] = "any",
     confirms: Annotated[
         bool, typer.Option("--confirm", help="Also run the best plan packet by packet, as much of it as fits.")
     ] = False,
@@ -63,7 +76,7 @@ def plan_command(  # noqa: PLR0913 - the options, all by name
     as_json: Json = False,
 ) -> None:
     """Find the fastest parallel plans for a model on so many GPUs."""
-    from weftwork.cli.plan import plan
+    from weftwork.cli.plan import SearchLimits, plan
     from weftwork.cli.plan_question import question, refuse_options
 
     options: dict[str, Any] = {
@@ -84,5 +97,5 @@ def plan_command(  # noqa: PLR0913 - the options, all by name
         user_code=not no_user_code,
         as_json=as_json,
         confirms=confirms,
-        headroom=headroom,
+        limits=SearchLimits(headroom=headroom, within=within, trainer=trainer),
     )

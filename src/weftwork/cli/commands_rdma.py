@@ -14,7 +14,12 @@ __all__ = ["rdma"]
 
 _TRUST = "The programs run with all your rights, as if you started them yourself."
 
-rdma = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Use RDMA in software, and explain its packets.")
+rdma = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Use RDMA in software, and explain its packets.",
+)
 
 
 rdma.command("perf")(perf_command)

@@ -11,7 +11,9 @@ from weftwork.cli.options import Json
 
 __all__ = ["runs"]
 
-runs = typer.Typer(rich_markup_mode=None, help="List, show and delete run folders, with their sizes.")
+runs = typer.Typer(
+    rich_markup_mode=None, add_completion=False, help="List, show and delete run folders, with their sizes."
+)
 
 # named here: typer reads annotations later
 Parent = Annotated[

@@ -18,7 +18,7 @@ from weftwork.report.comparison_words import (
     switch_words,
     time_noun,
 )
-from weftwork.report.design_words import money, power
+from weftwork.report.money import money_words, power_words
 from weftwork.report.words import amount, change, label
 from weftwork.spec.sweep import SAME
 
@@ -134,7 +134,7 @@ def _price(fabric: ComparedFabric | None) -> tuple[str, str]:
     if fabric is None or fabric.price_usd is None:
         return _NONE, _NONE
     dollars = fabric.price_usd.typical
-    return money(dollars), money(dollars / fabric.gpus)
+    return money_words(dollars), money_words(dollars / fabric.gpus)
 
 
 def _culprit(run: ComparedRun) -> str:
@@ -165,7 +165,7 @@ def fabric_table(found: RunComparison) -> Table | None:
             switch_words(one),
             f"{one.links:,}",
             *(_price(one) if has_price else ()),
-            _NONE if one.power_w is None else power(one.power_w.typical),
+            _NONE if one.power_w is None else power_words(one.power_w.typical),
         )
     return table
 

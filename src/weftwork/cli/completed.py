@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = ["controls", "keys", "kinds", "models", "nodes", "operations", "path_selections", "port_selections",
-           "set_keys", "templates"]  # fmt: skip
+           "set_keys", "templates", "trainers"]  # fmt: skip
 
 
 def kinds(incomplete: str) -> list[str]:
@@ -41,6 +41,13 @@ def nodes(incomplete: str) -> list[str]:
     from weftwork.hardware.catalogue import SERVERS
 
     return _begun(incomplete, SERVERS)
+
+
+def trainers(incomplete: str) -> list[str]:
+    """Trainers that plans can be for."""
+    from weftwork.study.plan.trainers import ANY, TRAINERS
+
+    return _begun(incomplete, [*TRAINERS, ANY])
 
 
 def operations(incomplete: str) -> list[str]:

@@ -107,6 +107,7 @@ def record(found: Bill) -> dict[str, Any]:
         "gpus": found.gpus,
         "hosts": found.hosts,
         "host_ports": found.host_ports,
+        "mismatches": list(found.mismatches),
         "total": _money_and_power(found.price_usd, found.power_w),
         "per_gpu": _money_and_power(found.price_usd.times(1 / found.gpus), found.power_w.times(1 / found.gpus)),
         "unverified_share_of_money": found.unverified_money_share,

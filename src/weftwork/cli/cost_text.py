@@ -13,46 +13,17 @@ from rich.table import Table
 from weftwork.base.grammar import plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.hardware.price_rows import Range
+from weftwork.report.money import money_words, power_words
 from weftwork.report.words import sentence
 from weftwork.topology.bill import KINDS, Bill, BillRow, ItemKind
 
-__all__ = ["dollars", "item_words", "print_bill", "watts"]
+__all__ = ["item_words", "print_bill"]
 
 _SHOWN = 60  # chosen: rows on a screen or two; a fabric file with a length for each cable has thousands
 _NOUNS: dict[ItemKind, str] = {
     "switch": "switches", "module": "optics", "cable": "cables", "nic": "NICs", "optical": "optical switches",
     "appliance": "appliances",
 }  # fmt: skip
-_DOLLARS = ((1e9, "B"), (1e6, "M"))
-_WATTS = ((1e6, " MW"), (1e4, " kW"))
-
-
-def dollars(amount: float) -> str:
-    """Write dollars, below a million as whole dollars, else with four digits.
-
-    Examples
-    --------
-    >>> dollars(4387.81), dollars(489_533_440), dollars(1_522_000_000), dollars(0.58)
-    ('$4,388', '$489.5M', '$1.522B', '$0.58')
-    """
-    for size, unit in _DOLLARS:
-        if amount >= size:
-            return f"${amount / size:#.4g}".rstrip(".") + unit
-    return f"${amount:,.2f}" if 0 < amount < 10 else f"${amount:,.0f}"
-
-
-def watts(amount: float) -> str:
-    """Write watts with three digits, in kW from 10,000 on.
-
-    Examples
-    --------
-    >>> watts(134.6), watts(747), watts(91_916), watts(8_585_216)
-    ('135 W', '747 W', '91.9 kW', '8.59 MW')
-    """
-    for size, unit in _WATTS:
-        if amount >= size:
-            return f"{amount / (1e6 if unit == ' MW' else 1e3):#.3g}".rstrip(".") + unit
-    return f"{amount:,.0f} W" if amount >= 100 or amount == int(amount) else f"{amount:.3g} W"
 
 
 def item_words(row: BillRow) -> str:
@@ -82,6 +53,8 @@ def print_bill(out: Console, bill: Bill) -> None:
     out.print(bill.name, style="bold", markup=False)
     for line in _headlines(bill):
         out.print(line, soft_wrap=True)
+    for text in bill.mismatches:
+        out.print(f"{sentence(text)}.", markup=False, soft_wrap=True)
     out.print()
     out.print(_table(bill))
     if len(bill.rows) > _SHOWN:
@@ -104,7 +77,7 @@ def _headlines(bill: Bill) -> list[str]:
     if price.typical:
         parts = {kind: bill.price_of_kind_usd(kind).typical / price.typical for kind in KINDS}
         lack = ", without unpriced items" if bill.not_priced else ""
-        text = f"{_most(parts)} {_span(price, dollars)}{lack}; {_each(bill, price, dollars)}."
+        text = f"{_most(parts)} {_span(price, money_words)}{lack}; {_each(bill, price, money_words)}."
         lines.append(f"{text} {sentence(_percent(bill.unverified_money_share))} of the money rests on unverified rows.")
         lines.append(f"Of the money: {_parts(parts)}.")
     else:
@@ -112,7 +85,7 @@ def _headlines(bill: Bill) -> list[str]:
     if power.typical:
         parts = {kind: bill.power_of_kind_w(kind).typical / power.typical for kind in KINDS}
         lack = ", without items of unknown power" if bill.not_powered else ""
-        text = f"{_most(parts, verb='draw')} {_span(power, watts)}{lack}; {_each(bill, power, watts)}."
+        text = f"{_most(parts, verb='draw')} {_span(power, power_words)}{lack}; {_each(bill, power, power_words)}."
         lines.append(f"{text} {sentence(_percent(bill.unverified_power_share))} of the power rests on unverified rows.")
     if bill.not_priced and price.typical:
         lines.append(f"Not priced: {_counts(bill.not_priced)}.")
@@ -166,23 +139,24 @@ def _table(bill: Bill) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("price")
     for row in bill.rows[:_SHOWN]:
-        power = "?" if row.power_w is None else watts(row.power_w.typical)
+        power = "?" if row.power_w is None else power_words(row.power_w.typical)
         if row.price_usd is None or row.unit_price_usd is None:
             table.add_row(item_words(row), f"{row.count:,}", "?", "?", "", "", power, "not priced")
             continue
         whole = bill.price_usd.typical
         share = _percent(row.price_usd.typical / whole) if whole else ""
         table.add_row(
-            item_words(row), f"{row.count:,}", dollars(row.unit_price_usd.typical), dollars(row.price_usd.typical),
+            item_words(row), f"{row.count:,}",
+            money_words(row.unit_price_usd.typical), money_words(row.price_usd.typical),
             _ends(row.price_usd), share, power, "verified" if row.verified else "unverified",
         )  # fmt: skip
     known_power = any(row.power_w is not None for row in bill.rows)
     table.add_row(
-        "together", "", "", dollars(bill.price_usd.typical), _ends(bill.price_usd), "",
-        watts(bill.power_w.typical) if known_power else "?", "", style="bold",
+        "together", "", "", money_words(bill.price_usd.typical), _ends(bill.price_usd), "",
+        power_words(bill.power_w.typical) if known_power else "?", "", style="bold",
     )  # fmt: skip
     return table
 
 
 def _ends(price: Range) -> str:
-    return "" if price.low == price.high else f"{dollars(price.low)} to {dollars(price.high)}"
+    return "" if price.low == price.high else f"{money_words(price.low)} to {money_words(price.high)}"

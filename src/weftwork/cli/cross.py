@@ -22,6 +22,7 @@ from weftwork.cli.pool_line import PoolLine
 from weftwork.cli.progress import clock_words
 from weftwork.report.crossing_words import change_words, crossing_verdict, standing_words
 from weftwork.report.page_crossing import best_places, crossing_page, crossing_pictures
+from weftwork.spec.study_ends import STUDY_ENDS
 from weftwork.store.sweeps import write_command
 from weftwork.study.crossing.crossing import run_crossing
 
@@ -94,12 +95,12 @@ def cross(  # noqa: PLR0913 - the options, all by name
     resume = _resume(found.folder, lists, seeds=seeds, is_all=is_all, jobs=jobs, user_code=user_code)
     write_command(found.folder, resume)
     if found.result is None:
-        why = "the disk is full" if found.end == "full" else "the crossing was interrupted"
-        then = "free some space, then continue with" if found.end == "full" else "continue with"
-        typer.echo(f"{why}: {plural(found.whole, 'run')} are whole and kept; {then}: {resume}", err=True)
+        end = STUDY_ENDS[found.end]
+        kept = f"{plural(found.whole, 'run')} are whole and kept"
+        typer.echo(f"{end.why.format(study='crossing')}: {kept}; {end.then}: {resume}", err=True)
         if as_json:
             typer.echo(json.dumps(_document(found, resume), indent=2))
-        return INTERRUPTED if found.end == "interrupted" else FAILED
+        return INTERRUPTED if end.is_by_hand else FAILED
     write_whole(found.folder / _PAGE, crossing_page(found.result, str(found.folder), resume))
     for name, picture in crossing_pictures(found.result).items():
         write_whole(found.folder / name, picture)

@@ -7,98 +7,107 @@ Leaves out: errors of Weftwork that nobody foresaw; they keep their traceback.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-import typer
-
-from weftwork.base.errors import (
-    CodeError,
-    ConfigError,
-    EngineError,
-    PeerError,
-    ProgramError,
-    UsageError,
-    WeftworkError,
-)
-from weftwork.base.fix import document
-from weftwork.base.memory import memory_limit
 from weftwork.base.stop import state
 from weftwork.cli.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weftwork.base.errors import Mistake
+    from weftwork.base.errors import Mistake, WeftworkError
 
 __all__ = ["FAILED", "INTERRUPTED", "MISTAKE", "exit_code"]
 
 FAILED: Final = 1  # no mistake of the user's, yet not done
 MISTAKE: Final = 2
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count; `weftwork.base.stop` makes 143 of it after SIGTERM
-# What the parser of the options raises. Typer gives it no name of its own, and not every version has click's.
-_OPTION_ERROR: Final[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
-def exit_code(command: Callable[[], object], *, as_json: bool) -> int:
+def exit_code(command: Callable[[], object], *, as_json: bool, option_error: Any = ()) -> int:  # noqa: ANN401 - a class
     """Call a command, and convert its exceptions to words and a code.
 
     Parameters
     ----------
     command : returns its exit code, or None for 0
     as_json : whether an error also goes to standard output, as one JSON object
+    option_error : what the parser of the options raises, a class of click; (): there is no parser
     """
     if sys.stdout is None:  # closed by the caller, as with '>&-'
-        typer.echo("standard output is closed: nothing was run", err=True)
+        _say("standard output is closed: nothing was run")
         return FAILED
     _replace_what_cannot_be_shown(sys.stdout)
     try:
-        code = _told(command, as_json=as_json)
+        code = _told(command, as_json=as_json, option_error=option_error)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read has seen enough
         _forget_output()
         return FAILED
     except OSError as error:
         _forget_output()
-        typer.echo(f"cannot write{_place(error)}: {error.strerror}", err=True)
+        _say(f"cannot write{_place(error)}: {error.strerror}")
         return FAILED
     return code
 
 
-def _told(command: Callable[[], object], *, as_json: bool) -> int:
+def _told(command: Callable[[], object], *, as_json: bool, option_error: Any) -> int:  # noqa: ANN401 - a class
     wrong: WeftworkError
     try:
         code = command()
-    except (CodeError, ConfigError, UsageError) as error:
+    except _errors("CodeError", "ConfigError", "UsageError") as error:
         if state.heard is not None:  # what a library has made of the signal is no mistake of the user's
             return FAILED
-        typer.echo(printable(str(error)), err=True)
+        _say(printable(str(error)))
         code, text, wrong = MISTAKE, str(error), error
-    except EngineError as error:
+    except _errors("EngineError") as error:
         text = f"an error of Weftwork itself; please report it: {error}"
-        typer.echo(printable(text), err=True)
+        _say(printable(text))
         code, wrong = FAILED, error
-    except (PeerError, ProgramError) as error:
-        typer.echo(printable(str(error)), err=True)
+    except _errors("PeerError", "ProgramError") as error:
+        _say(printable(str(error)))
         code, text, wrong = FAILED, str(error), error
     except MemoryError:  # what no estimate foresaw
+        from weftwork.base.errors import WeftworkError
+        from weftwork.base.memory import memory_limit
+
         text = f"memory ran out: the command took more than {memory_limit()}"
-        typer.echo(text, err=True)
+        _say(text)
         code, wrong = FAILED, WeftworkError(text)
-    except _OPTION_ERROR as error:
+    except option_error as error:
+        from weftwork.base.errors import UsageError
+
         error.show()
         code, text, wrong = error.exit_code, error.format_message(), UsageError(error.format_message())
     else:
         return code if isinstance(code, int) else 0
     if as_json:
-        typer.echo(json.dumps({"error": _document(wrong, text)}, indent=2))
+        import json
+
+        from typer import echo
+
+        echo(json.dumps({"error": _document(wrong, text)}, indent=2))
     return code
 
 
+def _errors(*names: str) -> tuple[type[WeftworkError], ...]:
+    """Classes of errors, imported when there is one."""
+    from weftwork.base import errors
+
+    return tuple(getattr(errors, name) for name in names)
+
+
+def _say(text: str) -> None:
+    from typer import echo
+
+    echo(text, err=True)
+
+
 def _document(error: WeftworkError, text: str) -> dict[str, Any]:
+    from weftwork.base.errors import CodeError, ConfigError
+
     source, mistakes = None, []
     if isinstance(error, ConfigError):
         source = error.source
@@ -111,6 +120,8 @@ def _document(error: WeftworkError, text: str) -> dict[str, Any]:
 
 
 def _mistake(mistake: Mistake) -> dict[str, Any]:
+    from weftwork.base.fix import document
+
     fix = None if mistake.fix is None else str(mistake.fix)
     changes = document(mistake.fix, mistake.path)
     return {"path": mistake.path, "line": mistake.line, "text": mistake.text, "fix": fix, "changes": changes}

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
-
-import typer
-from rich.table import Table
-from rich.text import Text
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
-from weftwork.cli.console import console
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from rich.table import Table
 
     from weftwork.base.catalogue import Catalogue
     from weftwork.base.folder import Folder
@@ -56,6 +53,14 @@ class ListedRouting(ListedChoice):
     """A routing, and the virtual channels that it needs in words."""
 
     channels: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedSuspect(ListedChoice):
+    """A kind of suspect, the key that changes it, and what it needs of a run."""
+
+    key: str
+    needs: tuple[str, ...]
 
 
 def _policies(kind: str) -> Callable[[], list[ListedChoice]]:
@@ -138,7 +143,7 @@ def _topologies() -> list[ListedChoice]:
 
 
 def _routings() -> list[ListedChoice]:
-    from weftwork.policies.routings import ROUTINGS
+    from weftwork.spec.routings import ROUTINGS
 
     return [
         ListedRouting(name=name, text=row.text, source=row.source, channels=row.channels)
@@ -233,6 +238,25 @@ def _recipes() -> list[ListedChoice]:
     ]
 
 
+def _suspects() -> list[ListedChoice]:
+    """Kinds of suspects of an answer, the likeliest first."""
+    from weftwork.study.answer.suspects import SUSPICIONS
+
+    ranked = sorted(SUSPICIONS.items(), key=lambda item: item[1].rank)
+    return [
+        ListedSuspect(name=name, text=SUSPICIONS.text(name), key=kind.key, needs=tuple(sorted(kind.needs)))
+        for name, kind in ranked
+    ]
+
+
+def _improvements() -> list[ListedChoice]:
+    """Improvements of training that one can buy, in the order of the table ``what_if``."""
+    from weftwork.study.answer.improvement import IMPROVEMENTS
+
+    ranked = sorted(IMPROVEMENTS.items(), key=lambda item: item[1].rank)
+    return [ListedChoice(name=name, text=IMPROVEMENTS.text(name)) for name, _ in ranked]
+
+
 KINDS: Final[dict[str, Callable[[], list[ListedChoice]]]] = {
     "model": _devices("MODELS", "weftwork.workload.models.catalogue"),
     "software": _devices("SOFTWARE", "weftwork.workload.models.software"),
@@ -253,6 +277,9 @@ KINDS: Final[dict[str, Callable[[], list[ListedChoice]]]] = {
     "traffic": _offers("PATTERNS"),
     "sizes": _sizes,
     "collective": _collectives,
+    "fault": _offers("FAULTS"),
+    "suspect": _suspects,
+    "improvement": _improvements,
 }
 
 
@@ -283,13 +310,23 @@ def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
     ------
     ConfigError : there is no such kind
     """
-    if kind is None:
-        typer.echo(json.dumps(list(KINDS), indent=2) if as_json else "\n".join(KINDS))
-        return
-    found = choices(kind)
+    found = None if kind is None else choices(kind)
     if as_json:
-        typer.echo(json.dumps([asdict(choice) for choice in found], indent=2))
-        return
+        import json
+
+        listed = list(KINDS) if found is None else [asdict(choice) for choice in found]
+        sys.stdout.write(json.dumps(listed, indent=2) + "\n")
+    elif found is None:
+        sys.stdout.write("\n".join([*KINDS, ""]))
+    else:
+        _print_choices(found, with_sources=with_sources)
+
+
+def _print_choices(found: list[ListedChoice], *, with_sources: bool) -> None:
+    from rich.text import Text
+
+    from weftwork.cli.console import console
+
     table = _table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
@@ -302,14 +339,33 @@ def list_kind(kind: str | None, *, as_json: bool, with_sources: bool) -> None:
     if needing:
         console().print()
         console().print(_needs(needing))
+    suspects = [choice for choice in found if isinstance(choice, ListedSuspect)]
+    if suspects:
+        console().print()
+        console().print(_asked(suspects))
     routings = [choice for choice in found if isinstance(choice, ListedRouting)]
     if routings:
         console().print()
         console().print(_channels(routings))
 
 
+def _asked(suspects: Iterable[ListedSuspect]) -> Table:
+    """The key of each kind of suspect, and the runs that are asked for it."""
+    from rich.text import Text
+
+    table = _table(show_header=True)
+    table.add_column("name", no_wrap=True)
+    table.add_column("changed by", no_wrap=True)
+    table.add_column("needs of a run")
+    for suspect in suspects:
+        table.add_row(suspect.name, Text(suspect.key), Text(", ".join(suspect.needs) or "nothing"))
+    return table
+
+
 def _channels(routings: Iterable[ListedRouting]) -> Table:
     """The virtual channels of each routing, by network."""
+    from rich.text import Text
+
     table = _table(show_header=True)
     table.add_column("name", no_wrap=True)
     table.add_column("virtual channels of each priority")
@@ -320,6 +376,8 @@ def _channels(routings: Iterable[ListedRouting]) -> Table:
 
 def _needs(needing: Iterable[ListedNeeds]) -> Table:
     """The needs of each choice, and of the variants of a policy."""
+    from rich.text import Text
+
     from weftwork.policies.needed import NOTHING
 
     table = _table(show_header=True)
@@ -336,4 +394,6 @@ def _needs(needing: Iterable[ListedNeeds]) -> Table:
 
 
 def _table(*, show_header: bool) -> Table:
+    from rich.table import Table
+
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=show_header, header_style="")

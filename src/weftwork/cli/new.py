@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 import re
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote
@@ -20,17 +21,33 @@ from weftwork.cli.console import console
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["TEMPLATES", "new_file"]
+__all__ = ["TEMPLATES", "Template", "new_file"]
 
-# Kind, as `weftwork list` names it, and the page that explains it.
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Template:
+    """What a user has to know of a start for a file of a kind.
+
+    Attributes
+    ----------
+    page : that explains the kind
+    option : of ``weftwork run``, which names the file; empty where the scenario names it
+    """
+
+    page: str
+    option: str = ""
+
+
+# By kind, as `weftwork list` names it.
 TEMPLATES: Final = {
-    "congestion_control": "docs/models/writing-a-policy.md",
-    "path_selection": "docs/models/writing-a-policy.md",
-    "port_selection": "docs/models/writing-a-policy.md",
-    "collective": "docs/howto/own-collective.md",
-    "topology": "docs/howto/own-topology.md",
-    "traffic": "docs/howto/own-traffic.md",
-    "transport": "docs/howto/own-transport.md",
+    "congestion_control": Template(page="docs/models/writing-a-policy.md"),
+    "path_selection": Template(page="docs/models/writing-a-policy.md"),
+    "port_selection": Template(page="docs/models/writing-a-policy.md"),
+    "collective": Template(page="docs/howto/own-collective.md"),
+    "topology": Template(page="docs/howto/own-topology.md"),
+    "traffic": Template(page="docs/howto/own-traffic.md"),
+    "transport": Template(page="docs/howto/own-transport.md"),
+    "suspect": Template(page="docs/howto/own-suspect.md", option="--suspect"),
 }
 RECIPE: Final = "recipe"
 _SUFFIXES: Final = (".py", ".yaml")
@@ -66,9 +83,11 @@ def new_file(kind: str, name: str, *, folder: Path | None = None, as_json: bool)
     for path in paths:
         _write(path, _renamed(templates / f"{wanted}{path.suffix}", wanted, name))
     file, scenario = paths
+    template = TEMPLATES[wanted]
+    run = f"weftwork run {quote(str(scenario))}{f' {template.option} {quote(str(file))}' if template.option else ''}"
     commands = {
-        "run": f"weftwork run {quote(str(scenario))}",
-        "reference": f"weftwork run {quote(str(scenario))} --set engine.fidelity=reference",
+        "run": run,
+        "reference": f"{run} --set engine.fidelity=reference",
         "test": f"weftwork test {quote(str(file))}",
     }
     if as_json:
@@ -76,7 +95,7 @@ def new_file(kind: str, name: str, *, folder: Path | None = None, as_json: bool)
             "kind": wanted,
             "files": [str(path) for path in paths],
             "commands": commands,
-            "page": TEMPLATES[wanted],
+            "page": template.page,
         }
         typer.echo(json.dumps(found, indent=2))
         return
@@ -85,7 +104,7 @@ def new_file(kind: str, name: str, *, folder: Path | None = None, as_json: bool)
         ("scenario", str(scenario)),
         ("run it", commands["run"]),
         ("test it", commands["test"]),
-        ("explained in", TEMPLATES[wanted]),
+        ("explained in", template.page),
     )
     for label, text in rows:
         console().print(Text(f"{label:<13} {text}"), soft_wrap=True)

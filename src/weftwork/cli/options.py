@@ -9,7 +9,7 @@ import typer
 
 from weftwork.cli.completed import set_keys
 
-__all__ = ["FabricFile", "Json", "NoUserCode", "Settings"]
+__all__ = ["FabricFile", "Json", "NoUserCode", "Settings", "Suspects"]
 
 FabricFile = Annotated[
     Path | None, typer.Option("-o", "--out", "--export", help="Write the fabric: .json, .graphml or .dot.")
@@ -19,6 +19,14 @@ Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="KEY=VALUE", help="Replace a value of the file; may be repeated.", autocompletion=set_keys
+    ),
+]
+Suspects = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--suspect",
+        metavar="FILE",
+        help="Python file with a suspect of your own, which is simulated as well; may be repeated.",
     ),
 ]
 NoUserCode = Annotated[

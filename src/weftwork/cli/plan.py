@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,8 +21,9 @@ from weftwork.cli.console import console
 from weftwork.cli.imported import import_document, print_import
 from weftwork.cli.plan_confirmed import print_confirmation
 from weftwork.cli.plan_question import Question
+from weftwork.cli.plan_watch import SearchWatch
 from weftwork.cli.progress import CountLine, ProgressLine
-from weftwork.cli.settings import overrides, parse_share
+from weftwork.cli.settings import overrides, parse_seconds, parse_share
 from weftwork.report.page_plan import plan_page
 from weftwork.report.plan_words import (
     PLAN_FILE,
@@ -29,11 +31,13 @@ from weftwork.report.plan_words import (
     argument_lines,
     front_rows,
     left_out,
+    loss_words,
     megatron_notes,
+    overlap_words,
     own_plan,
     plan_verdict,
 )
-from weftwork.report.words import amount
+from weftwork.report.words import amount, amounts_apart
 from weftwork.spec.scenario.written import dump
 from weftwork.spec.training import HEADROOM
 from weftwork.store.runs import fresh_folder, new_folder, refuse_existing, write_files
@@ -41,19 +45,23 @@ from weftwork.study.plan.best import MOST, sweep_of_best
 from weftwork.study.plan.confirm import confirm
 from weftwork.study.plan.confirm_words import confirmation_document
 from weftwork.study.plan.search import BEST, search, section_with
+from weftwork.study.plan.space import SEARCHED
+from weftwork.study.plan.trainers import ANY, trainer
 from weftwork.study.plan.words import search_document
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.study.run.kept_files import FILES, kept_files
+from weftwork.study.record.kept_files import FILES, kept_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
+    from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.plan.confirm import Confirmation
-    from weftwork.study.plan.search import Search
+    from weftwork.study.plan.search import Known, Search
+    from weftwork.study.plan.trainers import Trainer
 
-__all__ = ["plan"]
+__all__ = ["SearchLimits", "plan"]
 
 PAGE: Final = "page.html"
 SWEEP_FILE: Final = "best.yaml"
@@ -62,10 +70,27 @@ _SIZES_AND_PLAN: Final = (
     "These set sizes and plan; keep or add the other arguments of your model, such as --normalization."
 )
 _KINDS: Final = {  # what is counted while a search goes on
+    "looking": "ways to spread the GPUs looked at",
     "counting": "ways to spread the GPUs counted",
     "running": "plans, at most, run on the flow engine",
     "placing": "other placements of the best plans run",
 }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchLimits:
+    """Texts of the options that limit a search.
+
+    Attributes
+    ----------
+    headroom : share of a GPU's memory that every plan leaves free; `HEADROOM` by default
+    within : wall time that the search may take; None: until it is done
+    trainer : that has to run the plans
+    """
+
+    headroom: str | None = None
+    within: str | None = None
+    trainer: str = ANY
 
 
 def plan(
@@ -77,7 +102,7 @@ def plan(
     user_code: bool,
     as_json: bool,
     confirms: bool = False,
-    headroom: str | None = None,
+    limits: SearchLimits = SearchLimits(),
 ) -> None:
     """Search for plans, print the best, and write the best as a scenario.
 
@@ -90,7 +115,7 @@ def plan(
     user_code : False refuses every Python file of the user's own that the scenario names
     as_json : one JSON object instead of words
     confirms : whether the best plan runs packet by packet too
-    headroom : share of a GPU's memory that every plan leaves free; `HEADROOM` by default
+    limits : texts of the options that limit the search
 
     Raises
     ------
@@ -100,13 +125,20 @@ def plan(
     question = asked if isinstance(asked, Question) else None
     folder = out or new_folder(question.name if question is not None else f"plan-{Path(str(asked)).stem}")
     refuse_existing(folder)
-    left_free = HEADROOM if headroom is None else parse_share(headroom, "--headroom")
+    left_free = HEADROOM if limits.headroom is None else parse_share(limits.headroom, "--headroom")
+    within_s = None if limits.within is None else parse_seconds(limits.within, "--within")
+    made = trainer(limits.trainer)
     with CountLine(_KINDS) as told:
-        how = _How(given=given, jobs=jobs, user_code=user_code, headroom=left_free, told=told)
-        if isinstance(asked, Path):
-            found = _found(asked, how, fixed=_set_by(given) | _set_in(asked))
-        else:
-            found = _answered(asked, how)
+        watch = SearchWatch(told, as_json=as_json)
+        how = _How(
+            given=given, jobs=jobs, user_code=user_code, headroom=left_free, within_s=within_s, trainer=made,
+            known=watch.known,
+        )  # fmt: skip
+        try:
+            found = _of_file(asked, how) if isinstance(asked, Path) else _answered(asked, how)
+        except KeyboardInterrupt:
+            watch.print_known()
+            raise
     document = search_document(found)
     if question is not None and question.imported is not None:
         document["imported"] = import_document(question.imported)
@@ -159,13 +191,22 @@ def _with_model(found: Search, model: str) -> Search:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _How:
-    """The settings of a search: ``--set``, processes, user code, memory left free and progress."""
+    """The settings of a search: ``--set``, processes, user code, memory left free, time, trainer and who watches."""
 
     given: dict[str, str]
     jobs: int | None
     user_code: bool
     headroom: float
-    told: CountLine
+    within_s: float | None
+    trainer: Trainer | None
+    known: Known
+
+    def search(self, scenario: Scenario, *, fixed: frozenset[str], own: Scenario | None) -> Search:
+        """Search so."""
+        return search(
+            scenario, fixed=fixed, workers=self.jobs, own=own, headroom=self.headroom, within_s=self.within_s,
+            trainer=self.trainer, known=self.known,
+        )  # fmt: skip
 
 
 def _answered(asked: Question, how: _How) -> Search:
@@ -175,20 +216,43 @@ def _answered(asked: Question, how: _How) -> Search:
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return _found(asked.write(Path(folder)), how, fixed=_set_by(how.given), has_own=asked.has_own)
+            scenario = read_scenario(asked.write(Path(folder)), how.given, user_code=how.user_code)
+            return how.search(scenario, fixed=_set_by(how.given), own=scenario if asked.has_own else None)
         except ConfigError as error:
             raise asked.of_options(error) from error
 
 
-def _found(file: Path, how: _How, *, fixed: frozenset[str], has_own: bool = False) -> Search:
+def _of_file(file: Path, how: _How) -> Search:
+    """Search with a scenario; keys of its file stay, except those that ``--set KEY=null`` opens.
+
+    The plan of the file runs too, where it has keys of a plan and can be.
+    """
+    opened, of_file = _opened_by(how.given), _set_in(file)
+    fixed = (_set_by(how.given) | of_file) - opened
+    kept = {key: text for key, text in how.given.items() if key.removeprefix("training.") not in opened}
+    has_own = bool(of_file & frozenset(SEARCHED))
+    own = None
+    with suppress(ConfigError):  # what is opened may be what cannot be
+        own = read_scenario(file, kept, user_code=how.user_code) if has_own else None
     scenario = read_scenario(file, how.given, user_code=how.user_code)
-    return search(scenario, fixed=fixed, workers=how.jobs, has_own=has_own, headroom=how.headroom, progress=how.told)
+    found = how.search(scenario, fixed=fixed, own=own)
+    return replace(found, own_mistakes=())  # a file with some keys of a plan need not be one that can be
 
 
 def _set_by(given: dict[str, str]) -> frozenset[str]:
     """Keys of ``training`` in ``--set``."""
-    named = (key for key, text in given.items() if key.startswith("training.") and yaml.safe_load(text) is not None)
-    return frozenset(key.removeprefix("training.").partition(".")[0] for key in named)
+    return frozenset(key.partition(".")[0] for key, value in _given_keys(given) if value is not None)
+
+
+def _opened_by(given: dict[str, str]) -> frozenset[str]:
+    """Keys of ``training`` that ``--set KEY=null`` takes out of the file."""
+    return frozenset(key for key, value in _given_keys(given) if value is None)
+
+
+def _given_keys(given: dict[str, str]) -> list[tuple[str, Any]]:
+    """Keys behind ``training.``, with their values."""
+    named = ((key.removeprefix("training."), text) for key, text in given.items() if key.startswith("training."))
+    return [(key, yaml.safe_load(text)) for key, text in named]
 
 
 def _set_in(file: Path) -> frozenset[str]:
@@ -217,6 +281,8 @@ def _print(document: Mapping[str, Any], folder: Path, out: Console, confirmed: C
     out.print(_table(best, has_bottleneck=len(bottlenecks) > 1))
     if len(bottlenecks) == 1 and len(best) > 1:
         out.print(Text(f"The bottleneck of all of them is {bottlenecks.pop()}."), soft_wrap=True)
+    for text in overlap_words(document):
+        out.print(Text(text), soft_wrap=True)
     out.print()
     for text in left_out(document):
         out.print(Text(text), soft_wrap=True)
@@ -245,16 +311,17 @@ def _table(best: Sequence[Mapping[str, Any]], *, has_bottleneck: bool) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("bottleneck", "loses by") if has_bottleneck else ("loses by",):
         table.add_column(name)
-    for one in best:
+    times = amounts_apart([one["iteration_ps"] for one in best], "ps")
+    for one, time in zip(best, times, strict=True):
         table.add_row(
             one["short"],
-            amount(one["iteration_ps"], "ps"),
+            time,
             f"{one['tokens_per_s']:,.0f}",
             amount(one["mfu"], "share"),
             amount(one["memory_bytes"], "B"),
             amount(one["exposed_share"], "share"),
             *([one["limited_by"]] if has_bottleneck else []),
-            f"{one['loses_by']}, {amount(one['loses_ps'], 'ps')}" if "loses_by" in one else "",
+            loss_words(one),
         )
     return table
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from weftwork.base.grammar import plural
-from weftwork.cli.progress import clock_words
+from weftwork.cli.progress import LongIntervals, clock_words
 
 if TYPE_CHECKING:
     from weftwork.study.pool.pool import PoolProgress
@@ -22,7 +22,7 @@ __all__ = ["PoolLine"]
 class PoolLine:
     """Finished runs and the time left, on one line of a terminal.
 
-    Without a terminal nothing is shown.
+    Without a terminal there is a whole line at long intervals.
 
     Parameters
     ----------
@@ -32,6 +32,7 @@ class PoolLine:
     def __init__(self, *, is_silent: bool) -> None:
         self._is_on = sys.stderr is not None and sys.stderr.isatty()
         self._is_silent = is_silent
+        self._intervals = LongIntervals()
         self._width = 0
 
     def say(self, text: str) -> None:
@@ -48,6 +49,9 @@ class PoolLine:
     def show(self, text: str) -> None:
         """Write another text in place of the line."""
         if not self._is_on:
+            if sys.stderr is not None and (elapsed_s := self._intervals.elapsed_s()) is not None:
+                sys.stderr.write(f"after {clock_words(elapsed_s)}: {text}\n")
+                sys.stderr.flush()
             return
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()

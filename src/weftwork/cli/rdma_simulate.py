@@ -26,9 +26,9 @@ from weftwork.engine.packet_input import PacketInput
 from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.report.words import amount
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.results.record import port_names
 from weftwork.testing.simulated_programs.effects import fabric_effects
 from weftwork.testing.simulated_programs.run import HostedProgram, SimulatedPrograms
+from weftwork.topology.port_names import port_names
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, EthernetHeader
 from weftwork.wire.pcap import LINK_ETHERNET, CapturedPacket
 from weftwork.wire.pcapng import encode_pcapng

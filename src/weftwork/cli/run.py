@@ -16,12 +16,12 @@ from weftwork.cli.progress import ProgressLine
 from weftwork.cli.settings import overrides
 from weftwork.report.answer import details, print_answer
 from weftwork.report.captured import print_capture
-from weftwork.report.three_lines import LABELS, three_lines
+from weftwork.report.three_lines import LABELS, labelled_lines, repair_text, three_lines
 from weftwork.report.words import has_clock_ended
 from weftwork.spec.endings import FAILED_ENDINGS
 from weftwork.store.runs import finished
+from weftwork.study.record.run import run_scenario
 from weftwork.study.run.captured_link import DEFAULT_PACKETS, CapturedLink
-from weftwork.study.run.run import run_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +45,7 @@ def run(  # noqa: PLR0913 - the options, all by name
     user_code: bool,
     capture: str | None,
     capture_packets: int | None,
+    suspects: Sequence[str],
     as_json: bool,
 ) -> int:
     """Run a scenario and print its result.
@@ -61,6 +62,7 @@ def run(  # noqa: PLR0913 - the options, all by name
     user_code : False refuses every Python file of the user's own that the scenario names
     capture : link or port whose frames are written as pcapng; None: none
     capture_packets : the most that are kept; None: `DEFAULT_PACKETS`
+    suspects : Python files of ``--suspect``
     as_json : one JSON object instead of words
 
     Returns
@@ -84,13 +86,14 @@ def run(  # noqa: PLR0913 - the options, all by name
             overrides=overrides(settings),
             user_code=user_code,
             capture=_captured(file, capture, capture_packets),
+            suspects=tuple(suspects),
             progress=line,
         )
     if as_json:
         typer.echo(json.dumps(run_document(result), indent=2))
     else:
         print_run(result, has_sources=has_sources)
-    if result.status == "interrupted":
+    if result.ending.is_by_hand:
         return INTERRUPTED
     return FAILED if any(_is_stuck(part) for part in result.seeds or (result,)) else 0
 
@@ -136,8 +139,10 @@ def run_document(result: Run) -> dict[str, object]:
         "about": result.about,
         "finished": dict(zip(("runs", "of"), finished(result), strict=True)),
         "answer": result.answer.to_json(),
-        "lines": dict(zip(LABELS, three_lines(result), strict=True)),
+        "lines": dict(zip(LABELS, three_lines(result), strict=True)) | dict(labelled_lines(result)),
+        "repair": repair_text(result.answer),
         "said": details(result),
+        "what_ifs_stopped": result.provenance.get("what_ifs_stopped"),
         "assumed": list(assumed_texts(result.caveats)),
         "numbers": result.summary,
         **({"capture": result.provenance["capture"]} if "capture" in result.provenance else {}),

@@ -28,7 +28,7 @@ from weftwork.report.tune_words import tune_verdict
 from weftwork.report.words import amount
 from weftwork.spec.verdicts import verdict_text
 from weftwork.store.crossings import read_crossing
-from weftwork.store.kept_folders import STATUSES_OF_FOLDERS, file_sizes, folder_at, folders_in, prunable, remove
+from weftwork.store.kept_folders import PRUNABLE_STATUSES, file_sizes, folder_at, folders_in, prunable, remove
 from weftwork.store.named_runs import RUNS_FOLDER, folder_of
 from weftwork.store.runs import open_run
 from weftwork.store.sweeps import read_result
@@ -211,7 +211,7 @@ def _conditions(older_than: str | None, status: str | None, larger_than: str | N
     if older_than is not None and age is None:
         text = f"found '{older_than}', wanted a time such as 30d, with min, h, d or w"
         mistakes.append(Mistake(path="--older-than", text=text))
-    choices = [one for one in STATUSES_OF_FOLDERS if one != "running"]
+    choices = PRUNABLE_STATUSES
     if status is not None and status not in choices:
         text = f"found '{status}', wanted {', '.join(choices[:-1])} or {choices[-1]}"
         mistakes.append(Mistake(path="--status", text=text, fix=nearest(status, choices)))
@@ -231,7 +231,7 @@ def _answer(folder: KeptFolder) -> str | None:
 
     None if it has none, or is damaged.
     """
-    if folder.status == "damaged" or folder.kind == "leftover":
+    if folder.is_damaged or folder.kind == "leftover":
         return None
     try:
         if folder.kind in {"run", "seeds"}:

@@ -1,16 +1,18 @@
-"""Values of options: ``--set KEY=VALUE``, keys of a scenario from the command line, and shares."""
+"""Values of options: ``--set KEY=VALUE``, keys of a scenario from the command line, shares and times."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.units import DURATION, UnitError, parse_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["overrides", "parse_share"]
+__all__ = ["overrides", "parse_seconds", "parse_share"]
 
 _SHARE: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?P<percent>%?)")
 
@@ -58,3 +60,24 @@ def parse_share(text: str, option: str) -> float:
         fix = f"{text.strip()}%" if is_percent else None
         raise ConfigError("command line", [Mistake(path=option, text=f"found '{text}', {wanted}", fix=fix)])
     return share
+
+
+def parse_seconds(text: str, option: str) -> float:
+    """Read a wall time above zero, as seconds.
+
+    Raises
+    ------
+    ConfigError : it is none
+
+    Examples
+    --------
+    >>> parse_seconds("60s", "--within")
+    60.0
+    """
+    try:
+        time_ps = parse_quantity(DURATION, text)
+    except UnitError as error:
+        raise ConfigError("command line", [Mistake(path=option, text=error.text, fix=error.fix)]) from error
+    if time_ps <= 0:
+        raise ConfigError("command line", [Mistake(path=option, text=f"found '{text}', wanted a time above 0")])
+    return time_ps / SECOND_PS

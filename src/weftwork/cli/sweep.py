@@ -21,7 +21,10 @@ from weftwork.cli.settings import overrides
 from weftwork.report.page_sweep import PAGE, sweep_page
 from weftwork.report.sweep_words import against_best, best_first, cell, objective_words, sweep_verdict
 from weftwork.report.words import sentence
+from weftwork.spec.endings import ENDINGS_AS_ASKED
+from weftwork.spec.study_ends import STUDY_ENDS
 from weftwork.store.sweeps import write_command
+from weftwork.study.answer.suspects import OPTION
 from weftwork.study.sweep.sweep import run_sweep
 
 if TYPE_CHECKING:
@@ -46,7 +49,8 @@ def sweep(  # noqa: PLR0913 - the options, all by name
     within: str | None,
     jobs: int | None,
     on: str | None,
-    what_if: Extent,
+    what_if: Extent | None,
+    suspects: Sequence[str],
     settings: Sequence[str] | None,
     user_code: bool,
     as_json: bool,
@@ -62,7 +66,8 @@ def sweep(  # noqa: PLR0913 - the options, all by name
     within : key whose values are no choice
     jobs : runs side by side
     on : ``ray`` or ``ray://host:port``: a Ray cluster in place of this machine
-    what_if : which other worlds are simulated beside each run
+    what_if : which other worlds are simulated beside each run; None: none, or ``auto`` with suspects
+    suspects : Python files of ``--suspect``
     settings : ``key=value,value`` texts of ``--set``
     user_code : False refuses every Python file of the user's own that the scenario names
     as_json : one JSON object instead of words
@@ -87,6 +92,7 @@ def sweep(  # noqa: PLR0913 - the options, all by name
             workers=jobs,
             on=on,
             what_if=what_if,
+            suspects=suspects,
             user_code=user_code,
             on_start=lambda start: line.say(_start_words(start)),
             on_progress=line.progress,
@@ -99,37 +105,43 @@ def sweep(  # noqa: PLR0913 - the options, all by name
         "--within": within,
         "-j": jobs,
         "--on": on,
-        "--what-if": None if what_if == "none" else what_if,
+        "--what-if": None if what_if == "none" and not suspects else what_if,
     }
-    resume = _resume(found.folder, file, options, settings or (), user_code=user_code)
+    repeated = {"--set": settings or (), OPTION: suspects}
+    resume = _resume(found.folder, file, options, repeated, user_code=user_code)
     write_command(found.folder, resume)
     if found.result is None:
         _tell_end(found, resume)
         if as_json:
             typer.echo(json.dumps(_document(found, resume), indent=2))
-        return INTERRUPTED if found.end == "interrupted" else FAILED
+        return INTERRUPTED if STUDY_ENDS[found.end].is_by_hand else FAILED
     write_whole(found.folder / PAGE, sweep_page(found.result, str(found.folder), resume))
     if as_json:
         typer.echo(json.dumps(_document(found, resume), indent=2))
     else:
         _print(found, found.result)
-    return 0 if all(row.status in {"complete", "stopped"} for row in found.result.rows) else FAILED
+    return 0 if all(row.status in ENDINGS_AS_ASKED for row in found.result.rows) else FAILED
 
 
 def _resume(
-    folder: Path, file: Path, options: Mapping[str, object], settings: Sequence[str], *, user_code: bool
+    folder: Path,
+    file: Path,
+    options: Mapping[str, object],
+    repeated: Mapping[str, Sequence[str]],
+    *,
+    user_code: bool,
 ) -> str:
     """The command that continues this sweep, with its folder."""
-    words = ["weftwork", "sweep", str(file), *(word for text in settings for word in ("--set", text))]
+    words = ["weftwork", "sweep", str(file)]
+    words += [word for name, texts in repeated.items() for text in texts for word in (name, text)]
     words += [str(word) for name, value in options.items() if value is not None for word in (name, value)]
     return shlex.join([*words, *([] if user_code else ["--no-user-code"]), "-o", str(folder)])
 
 
 def _tell_end(found: SweepRun, resume: str) -> None:
-    why = "the disk is full" if found.end == "full" else "the sweep was interrupted"
+    end = STUDY_ENDS[found.end]
     done = f"{found.whole:,} of {plural(found.wanted, 'run')} are whole and kept in {found.folder / 'runs'}"
-    then = "free some space, then continue with" if found.end == "full" else "continue with"
-    typer.echo(f"{why}: {done}; {then}: {resume}", err=True)
+    typer.echo(f"{end.why.format(study='sweep')}: {done}; {end.then}: {resume}", err=True)
 
 
 def _document(found: SweepRun, resume: str) -> dict[str, Any]:

@@ -41,9 +41,10 @@ from weftwork.topology.reach import rails_of, reach
 from weftwork.topology.without import find_lost
 
 _HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Parts that do not fit": ("mismatch",),
     "Assumed": ("assumed",),
     "Not verified": ("unverified", "chosen", "approximate"),
-    "Notes": ("note",),
+    "Notes": ("ignored", "note"),
 }
 
 __all__ = ["fabric_in", "print_measures", "record", "topology"]
@@ -106,7 +107,7 @@ def topology(  # noqa: PLR0913 - the options of the command, all by name
         if as_json:
             return
     elif limits:
-        ends = fabric_limits(fabric)
+        ends = fabric_limits(fabric, topology_in(file, overrides, user_code=user_code))
         if as_json:
             typer.echo(json.dumps(limits_record(fabric, ends), indent=2))
             return
@@ -142,6 +143,20 @@ def fabric_in(file: Path, overrides: Mapping[str, str] | None = None, *, user_co
         except ConfigError as wrong:
             raise ConfigError(str(file), list(wrong.mistakes)) from wrong
     return fabric_of_scenario(file, overrides, user_code=user_code)
+
+
+def topology_in(file: Path, overrides: Mapping[str, str] | None = None, *, user_code: bool = True) -> str | None:
+    """Name or file of the topology that makes the fabric of a scenario; None for a fabric file.
+
+    Raises
+    ------
+    ConfigError : as `fabric_in`
+    """
+    if file.suffix in FABRIC_FILES:
+        return None
+    from weftwork.study.prepare.prepare import topology_of_scenario  # as in fabric_in
+
+    return topology_of_scenario(file, overrides, user_code=user_code)
 
 
 def record(fabric: Fabric, measures: Measures) -> dict[str, Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from weftwork.spec.fabric import Fabric
-    from weftwork.topology.direct_limits import DirectLimits, DirectSize
+    from weftwork.spec.scenario.topology_growth import DirectLimits, DirectSize
     from weftwork.topology.largest import FabricLimits, NextStep, TreeEnding
     from weftwork.topology.limits import TreeLimit
 

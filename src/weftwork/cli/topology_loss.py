@@ -13,6 +13,7 @@ from rich.table import Table
 from weftwork.base.grammar import number_ranges, plural
 from weftwork.base.units import RATE, format_quantity
 from weftwork.report.words import amount
+from weftwork.spec.numbers import NUMBERS
 from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
@@ -27,11 +28,6 @@ __all__ = ["loss_record", "print_job_loss", "print_loss"]
 
 SHOWN: Final = 6  # chosen: names in a line
 LEAST_CHANGE: Final = 0.005  # per cent; chosen: less rounds to 0.00
-TIMES: Final = {
-    "iteration_ps": "an iteration",
-    "collective_duration_ps": "the collective",
-    "completion_ps": "all traffic",
-}
 
 
 def loss_record(loss: Loss, job: JobLoss | None = None) -> dict[str, Any]:
@@ -180,7 +176,7 @@ def print_job_loss(out: Console, job: JobLoss) -> None:
     if job.faults_left_out:
         faults = plural(job.faults_left_out, "fault")
         out.print(f"Both runs leave out {faults} of the scenario: this is the price of the loss alone.", soft_wrap=True)
-    what = TIMES[job.quantity]
+    what = NUMBERS[job.quantity].subject
     if job.before_ps is None:
         text = f"The job does not finish on the whole fabric either: its status is {job.status_before}."
         out.print(text, soft_wrap=True)

@@ -14,6 +14,9 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.cli.console import console
 from weftwork.cli.slices_options import USUAL_AVAILABILITY
+from weftwork.spec.scenario.choices import TOPOLOGIES
+from weftwork.spec.scenario.kinds import either
+from weftwork.spec.scenario.topology_growth import CubesOfPod
 from weftwork.study.prepare.prepare import read_scenario
 from weftwork.topology.slice_availability import SAMPLES, Probability, SliceRow, slice_rows
 from weftwork.topology.torus_lattice import shape_text
@@ -57,15 +60,17 @@ def topology_slices(
     if mistakes:
         raise ConfigError("command line", mistakes)
     scenario = read_scenario(file, overrides, user_code=user_code)
-    fabric, keys = scenario.fabric, scenario.fabric.options
-    if fabric.topology != "tpu-pod":
-        text = f"found '{fabric.topology}', but --slices is about cubes of a TPU pod; wanted tpu-pod"
-        raise scenario.locate(ConfigError(scenario.source, [Mistake(path="fabric.topology", text=text, fix="tpu-pod")]))
-    cubes: int = getattr(keys, "cubes")  # noqa: B009 - keys of a plug-in, which this floor does not import
-    failed: frozenset[int] = getattr(keys, "failed")()  # noqa: B009 - as above
-    own: tuple[int, ...] | None = getattr(keys, "slice")  # noqa: B009 - as above
+    fabric = scenario.fabric
+    cubes_of = None if fabric.file is not None else TOPOLOGIES.load(fabric.topology).cubes
+    if cubes_of is None:
+        pods = [name for name, offer in TOPOLOGIES.items() if offer.cubes is not None]
+        text = f"found '{fabric.topology}', but --slices is about cubes of a TPU pod; wanted {either(pods)}"
+        raise scenario.locate(ConfigError(scenario.source, [Mistake(path="fabric.topology", text=text, fix=pods[0])]))
+    with TOPOLOGIES.blaming(fabric.topology):
+        pod = TOPOLOGIES.want(fabric.topology, cubes_of(fabric.options), CubesOfPod, "cubes")
+    cubes, failed = pod.cubes, pod.failed
     up = USUAL_AVAILABILITY if availability is None else availability
-    rows = slice_rows(cubes=cubes, failed=failed, up=up, own=own)
+    rows = slice_rows(cubes=cubes, failed=failed, up=up, own=pod.slice)
     if as_json:
         typer.echo(json.dumps(_record(cubes, failed, up, rows), indent=2))
         return

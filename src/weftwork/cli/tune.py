@@ -31,6 +31,7 @@ from weftwork.report.tune_words import (
     tuned_comment,
 )
 from weftwork.report.words import change
+from weftwork.spec.study_ends import STUDY_ENDS
 from weftwork.store.sweeps import write_command
 from weftwork.store.tunings import write_tuning
 from weftwork.study.tune.question import TuneQuestion
@@ -108,7 +109,7 @@ def tune(  # noqa: PLR0913 - the options, all by name
         _tell_end(found, question, resume)
         if as_json:
             typer.echo(json.dumps(_document(found, resume), indent=2))
-        return INTERRUPTED if found.end == "interrupted" else FAILED
+        return INTERRUPTED if STUDY_ENDS[found.end].is_by_hand else FAILED
     files_of = {one.tuned: one.file for one in found.result.scenarios}
     tuned = {name: tuned_comment(found.result, files_of[name]) + text for name, text in found.tuned.items()}
     write_tuning(found.folder, found.result, tuned)
@@ -138,10 +139,9 @@ def _resume(folder: Path, question: TuneQuestion, settings: Sequence[str], jobs:
 
 
 def _tell_end(found: TuneRun, question: TuneQuestion, resume: str) -> None:
-    why = "the disk is full" if found.end == "full" else "the tuning was interrupted"
+    end = STUDY_ENDS[found.end]
     done = f"{found.trials:,} of {plural(question.trials, 'trial')} have ended, and their runs are kept"
-    then = "free some space, then continue with" if found.end == "full" else "continue with"
-    typer.echo(f"{why}: {done}; {then}: {resume}", err=True)
+    typer.echo(f"{end.why.format(study='tuning')}: {done}; {end.then}: {resume}", err=True)
 
 
 def _document(found: TuneRun, resume: str) -> dict[str, Any]:

@@ -222,7 +222,7 @@ def refuse_asked(asked: NcclAsked) -> None:
 def _source(calibration: Path, data: Path) -> OwnSource:
     """The calibration, and whether it was fitted to the same rows."""
     found = read_calibration(calibration)
-    is_same = found.fitted_on.get("sha256") == sha256(read_text(data, option="--data").encode()).hexdigest()
+    is_same = sha256(read_text(data, option="--data").encode()).hexdigest() in found.row_digests
     words = "these very rows" if is_same else found.words
     return OwnSource(
         calibration=str(calibration.absolute()),

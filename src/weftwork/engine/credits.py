@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
-from weftwork.base.errors import Mistake
 from weftwork.base.grammar import plural
 from weftwork.engine.headroom import full_frame_bytes
 from weftwork.spec.fabric import SWITCH
@@ -21,6 +20,7 @@ from weftwork.spec.fabric import SWITCH
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from weftwork.base.findings import Findings
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.transport import Transport
 
@@ -28,24 +28,25 @@ __all__ = ["port_credits"]
 
 
 def port_credits(
-    fabric: Fabric, transport: Transport, classes: int, delay_ps: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], list[Mistake]]:
-    """Buffer of each lane by receiving port, and too small buffers.
+    fabric: Fabric, transport: Transport, classes: int, delay_ps: NDArray[np.int64], findings: Findings
+) -> NDArray[np.int64]:
+    """Buffer of each lane by receiving port.
 
     Parameters
     ----------
     fabric, transport : whose buffers and sizes
     classes : lanes of a link
     delay_ps : shape (ports,), of the direction that leaves a port, the far end's latency included
+    findings : take one mistake for each kind of device whose buffer does not suffice
 
     Returns
     -------
-    shape (ports,), bytes, 0 without credits; one mistake for each kind of device whose buffer does not suffice
+    shape (ports,), bytes, 0 without credits
     """
     ports = fabric.ports
     room = np.zeros(len(ports.node), np.int64)
     if not transport.link_credits:
-        return room, []
+        return room
     frame, quantum = full_frame_bytes(transport), transport.credit_quantum_bytes
     rates = fabric.links["rate_bps"][ports.link].astype(np.int64)
     round_trip_ps = delay_ps + delay_ps[ports.peer]
@@ -67,13 +68,16 @@ def port_credits(
                 room[port] = min(room[port], nic.receive_buffer_bytes // classes)
     least = 2 * frame + quantum
     short = np.flatnonzero(room < least)
-    mistakes: dict[str, Mistake] = {}
+    named: set[str] = set()
     for port in short.tolist():
         name = "switch.buffer" if is_switch[port] else "nic.receive_buffer"
+        if name in named:
+            continue
+        named.add(name)
         text = (
             f"credits leave {room[port]:,} B for each of {plural(classes, 'lane')} of a link of"
             f" '{fabric.node_names[ports.node[port]]}', wanted {least:,} B or more: two full frames and a quantum of"
             f" {quantum:,} B; take a larger buffer, fewer priorities, or flow_control: pfc"
         )
-        mistakes.setdefault(name, Mistake(path=f"fabric.{name}", text=text))
-    return room, list(mistakes.values())
+        findings.wrong(f"fabric.{name}", text)
+    return room

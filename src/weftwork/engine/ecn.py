@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.base.errors import Mistake
 from weftwork.spec.fabric import SWITCH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from weftwork.base.findings import Findings
     from weftwork.spec.fabric import Fabric
 
-__all__ = ["least_unmarked_bytes", "threshold_mistakes", "thresholds_bytes"]
+__all__ = ["check_thresholds", "least_unmarked_bytes", "thresholds_bytes"]
 
 
 def thresholds_bytes(fabric: Fabric) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -58,7 +58,7 @@ def least_unmarked_bytes(fabric: Fabric) -> list[int]:
     return found
 
 
-def threshold_mistakes(fabric: Fabric) -> list[Mistake]:
+def check_thresholds(fabric: Fabric, findings: Findings) -> None:
     """Find a given threshold that contradicts a derived threshold.
 
     The derived threshold follows the rate of the port.
@@ -67,7 +67,7 @@ def threshold_mistakes(fabric: Fabric) -> list[Mistake]:
     kmin, kmax = thresholds_bytes(fabric)
     wrong = np.flatnonzero(kmin > kmax)
     if not len(wrong):
-        return []
+        return
     port = int(wrong[0])
     node = ports.node[port]
     device = fabric.switches[fabric.node_device[node]]
@@ -77,4 +77,4 @@ def threshold_mistakes(fabric: Fabric) -> list[Mistake]:
         f"found kmin {kmin[port]:,} B and kmax {kmax[port]:,} B at '{fabric.node_names[node]}', wanted kmin at most"
         f" kmax; {other} follows from the port's {rate / 1e9:g} Gb/s unless it is given too"
     )
-    return [Mistake(path=f"fabric.switch.ecn.{key}", text=text)]
+    findings.wrong(f"fabric.switch.ecn.{key}", text)

@@ -12,7 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.random import mix
-from weftwork.engine.packet_input import HashAlgorithm, HashField
+from weftwork.engine.rows.fabric import HashAlgorithm, HashField
 
 if TYPE_CHECKING:
     from collections.abc import Callable

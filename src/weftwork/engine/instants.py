@@ -9,13 +9,14 @@ Leaves out: how a routing protocol finds out, and switches that learn of a fault
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from weftwork.base.errors import Mistake
-from weftwork.engine.packet_input import INSTANT_DTYPE, Instant, RouteTable
+from weftwork.engine.packet_input import RouteTable
+from weftwork.engine.rows.fabric import INSTANT_DTYPE, Instant
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.fault_changes import CHANGES, ChangedState, ChangeName, ChangeRow
 from weftwork.spec.routing import SHORTEST, Routing
 from weftwork.topology.routing import hops_left, routes, second_groups
 from weftwork.topology.weights import weighted
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from weftwork.base.findings import Findings
     from weftwork.topology.layers import Layers
 
-__all__ = ["LOSS_PARTS", "Fault", "LinkState", "fault_mistakes", "link_states", "lower_faults", "route_table"]
+__all__ = ["LOSS_PARTS", "Fault", "LinkState", "check_faults", "link_states", "lower_faults", "route_table"]
 
 Table = TypeVar("Table")
 LOSS_PARTS: Final = 10**9  # chosen: a probability as an integer that both engines divide alike
@@ -35,38 +37,39 @@ LOSS_PARTS: Final = 10**9  # chosen: a probability as an integer that both engin
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """A fault of a link, a switch or a host's NIC.
+    """A change of a link, a switch or a host's NIC.
 
     Parameters
     ----------
     at_ps : when
-    event : ``down``, ``up`` (undoes ``down``); from now on: ``degrade``, a link has ``rate_bps``; ``lossy``, a link
-        loses packets with probability ``loss``; ``slow``, a NIC port reaches its host at ``rate_bps``, 0 for at once;
-        ``dark``, a link has no circuit; ``lit``, it has one
+    event : the change, a name of `weftwork.spec.fault_changes.CHANGES`
     link : index of the link, or -1
     switch : node index of the switch, or -1
     nic : global port id of a NIC port, or -1
-    rate_bps : for ``degrade`` and ``slow``
-    loss : for ``lossy``; of a packet, in each direction
+    rate_bps : from now on, of changes of a rate; between a NIC port and its host 0 for at once
+    loss : from now on, of changes of the loss; of a packet, in each direction
     """
 
     at_ps: int
-    event: Literal["down", "up", "degrade", "lossy", "slow", "dark", "lit"]
+    event: ChangeName
     link: int = -1
     switch: int = -1
     nic: int = -1
     rate_bps: int = 0
     loss: float = 0.0
 
+    @property
+    def change(self) -> ChangeRow:
+        """The row of the change."""
+        return CHANGES[self.event]
 
-def fault_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
+
+def check_faults(fabric: Fabric, faults: Sequence[Fault], findings: Findings) -> None:
     """Find faults with unknown names or impossible events."""
-    mistakes: list[Mistake] = []
     for index, fault in enumerate(faults):
         text = _mistake(fabric, fault)
         if text is not None:
-            mistakes.append(Mistake(path=f"faults.{index}", text=text))
-    return mistakes
+            findings.wrong(f"faults.{index}", text)
 
 
 def _mistake(fabric: Fabric, fault: Fault) -> str | None:
@@ -93,16 +96,16 @@ def _place_mistake(fabric: Fabric, fault: Fault) -> str | None:
 
 def _event_mistake(fabric: Fabric, fault: Fault) -> str | None:
     """Mistake of an event that cannot happen at its place."""
-    if (fault.event == "slow") != (fault.nic >= 0):
+    change = fault.change
+    if (change.sets is ChangedState.HOST_RATE) != (fault.nic >= 0):
         return "only a NIC can be slow, and a NIC can only be slow; its link can be down, degraded or lossy"
-    if fault.event == "slow" and fault.rate_bps < 0:
+    if change.sets is ChangedState.HOST_RATE and fault.rate_bps < 0:
         return f"found {fault.rate_bps} b/s, wanted 0 or more"
-    if fault.event in {"degrade", "lossy", "dark", "lit"} and fault.link < 0:
-        words = {"degrade": "degraded"}.get(fault.event, fault.event)
-        return f"only a link can be {words}, a switch is up or down"
-    if fault.event == "lossy" and not 0 <= fault.loss <= 1:
+    if change.places == ("link",) and fault.link < 0:
+        return f"only a link can be {change.words}, a switch is up or down"
+    if change.sets is ChangedState.LOSS and not 0 <= fault.loss <= 1:
         return f"found a loss of {fault.loss:g}, wanted a probability from 0 to 1"
-    if fault.event == "degrade":
+    if change.sets is ChangedState.RATE:
         full_bps = int(fabric.links["rate_bps"][fault.link])
         if not 0 < fault.rate_bps <= full_bps:
             return f"found {fault.rate_bps} b/s, wanted more than 0 and at most the link's own rate, {full_bps} b/s"
@@ -200,7 +203,7 @@ def link_states(fabric: Fabric, faults: Sequence[Fault]) -> list[LinkState]:
         for fault in faults:
             if fault.at_ps != at_ps:
                 continue
-            if fault.event == "degrade":
+            if fault.change.sets is ChangedState.RATE:
                 rate_bps[fault.link] = fault.rate_bps
             else:
                 up.note(fault)
@@ -219,12 +222,13 @@ class _Up:
 
     def note(self, fault: Fault) -> None:
         """Note that a link or a switch goes up or down, or that a circuit comes or goes."""
-        if fault.event in {"lit", "dark"}:
-            self._lit[fault.link] = fault.event == "lit"
-        elif fault.event in {"up", "down"} and fault.link >= 0:
-            self._link[fault.link] = fault.event == "up"
-        elif fault.event in {"up", "down"}:
-            self._node[fault.switch] = fault.event == "up"
+        change = fault.change
+        if change.sets is ChangedState.CIRCUIT:
+            self._lit[fault.link] = bool(change.passes)
+        elif change.sets is ChangedState.WORKS and fault.link >= 0:
+            self._link[fault.link] = bool(change.passes)
+        elif change.sets is ChangedState.WORKS:
+            self._node[fault.switch] = bool(change.passes)
 
     def works(self) -> NDArray[np.bool_]:
         """Links over which packets travel now, shape (links,)."""
@@ -270,12 +274,13 @@ def lower_faults(
     failovers: set[int] = set()
     ordered = sorted(faults, key=lambda fault: fault.at_ps)
     for place, fault in enumerate(ordered):
-        if fault.event == "degrade":
+        sets = fault.change.sets
+        if sets is ChangedState.RATE:
             events.append((fault.at_ps, Instant.RATE, int(first_port[fault.link]), fault.rate_bps))
-        elif fault.event == "lossy":
+        elif sets is ChangedState.LOSS:
             parts = round(fault.loss * LOSS_PARTS)
             events.append((fault.at_ps, Instant.LOSS, int(first_port[fault.link]), parts))
-        elif fault.event == "slow":
+        elif sets is ChangedState.HOST_RATE:
             events.append((fault.at_ps, Instant.HOST_RATE, fault.nic, fault.rate_bps))
         else:
             up.note(fault)

@@ -12,32 +12,25 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.engine.base_rtt import fabric_base_rtt_ps
 from weftwork.engine.credits import port_credits
-from weftwork.engine.ecn import threshold_mistakes, thresholds_bytes
+from weftwork.engine.ecn import check_thresholds, thresholds_bytes
 from weftwork.engine.headroom import full_frame_bytes, headroom_bytes
-from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
-from weftwork.engine.packet_input import (
-    GPU_DTYPE,
-    NIC_DTYPE,
-    SWITCH_DTYPE,
-    HashAlgorithm,
-    HashField,
-    PacketInput,
-    RouteTable,
-    is_asked,
-)
-from weftwork.engine.pins import pin_rows, routing_mistakes
-from weftwork.engine.programs import flatten, job_mistakes, priorities_of, walk
+from weftwork.engine.instants import Fault, check_faults, lower_faults, route_table
+from weftwork.engine.packet_input import PacketInput, RouteTable, is_asked
+from weftwork.engine.pins import check_routing, pin_rows
+from weftwork.engine.programs import check_job, flatten, priorities_of, walk
 from weftwork.engine.requirements import (
-    detour_mistakes,
-    pause_mistakes,
-    requirement_mistakes,
+    check_detours,
+    check_pauses,
+    check_requirements,
+    check_telemetry,
     switches_on_longest_path,
-    telemetry_mistakes,
 )
+from weftwork.engine.rows.fabric import NIC_ROW, SWITCH_ROW, HashAlgorithm, HashField
+from weftwork.engine.rows.job import GPU_DTYPE
 from weftwork.policies.interface import MOST_CLASSES, PathSelection, PortSelection
 from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.fabric import SWITCH, Fabric
@@ -60,8 +53,8 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
 
 __all__ = [
-    "TELEMETRY_BYTES", "TELEMETRY_HOP_BYTES", "Fault", "gpu_rows", "lower", "nic_rows",
-    "placement_mistakes", "port_delays_ps", "switch_rows", "with_what_is_asked",
+    "TELEMETRY_BYTES", "TELEMETRY_HOP_BYTES", "Fault", "check_placement", "gpu_rows", "lower", "nic_rows",
+    "port_delays_ps", "switch_rows", "with_what_is_asked",
 ]  # fmt: skip
 
 MAX_ROUTES: Final = 1 << 28  # chosen: nodes x leaves of a route table, 4 bytes each, and twice that while it is made
@@ -75,6 +68,7 @@ def lower(
     transport: Transport,
     congestion_control: LoadedPolicy,
     settings: EngineSettings,
+    findings: Findings | None = None,
 ) -> PacketInput:
     """Make the engine input of a run.
 
@@ -83,42 +77,42 @@ def lower(
     fabric, job, transport : what runs on what
     congestion_control : loaded policy
     settings : what every engine is told
+    findings : take the mistakes, and end the stages ``engine`` and ``telemetry``; None: some of its own
 
     Raises
     ------
     ConfigError : with every reason why this cannot run
     """
+    findings = Findings(source=settings.source) if findings is None else findings
     policies = (congestion_control, settings.path_selection, settings.port_selection)
-    mistakes = requirement_mistakes(fabric, transport, policies)
     port_plugin = cast("PortSelection", settings.port_selection.plugin)
     channels = port_plugin.virtual_channels
-    transport = with_what_is_asked(transport, policies, channels)
     has_telemetry = is_asked("telemetry", policies)
-    misplaced = placement_mistakes(fabric, job)
-    mistakes += misplaced
-    if not misplaced:
-        rank_node = fabric.hosts[job.placement.host]
-        mistakes += job_mistakes(job, rank_node)
-    mistakes += fault_mistakes(fabric, settings.faults)
-    mistakes += routing_mistakes(fabric, None if misplaced else job, settings.routing)
-    mistakes += detour_mistakes(settings.port_selection, settings.routing)
-    used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
-    trim_priority = transport.control_priority if transport.trim_priority is None else transport.trim_priority
-    used = sorted({*used, *([trim_priority] if transport.trim_bytes else [])})
-    classes = [priority for priority in used for _ in range(channels)]
-    mistakes += _class_mistakes(used, channels)
-    lossless = np.array([priority in transport.lossless_priorities for priority in classes], np.int64)
-    mistakes += pause_mistakes(fabric, transport, int(lossless.sum()))
-    delay_ps = port_delays_ps(fabric)
-    headroom = _headroom(fabric, transport, delay_ps)
-    credit, credit_mistakes = port_credits(fabric, transport, len(classes), delay_ps)
-    mistakes += credit_mistakes
-    shared, buffer_mistakes = _shared_bytes(fabric, transport, headroom, len(classes), int(lossless.sum()))
-    mistakes += buffer_mistakes
-    mistakes += threshold_mistakes(fabric)
-    mistakes += _size_mistakes(fabric)
-    if mistakes:
-        raise ConfigError(settings.source, mistakes)
+    with findings.stage("engine"):
+        check_requirements(fabric, transport, policies, findings)
+        transport = with_what_is_asked(transport, policies, channels)
+        of_placement = findings.reserved()
+        check_placement(fabric, job, of_placement)
+        is_placed = not of_placement.has_mistakes
+        if is_placed:
+            rank_node = fabric.hosts[job.placement.host]
+            check_job(job, rank_node, findings)
+        check_faults(fabric, settings.faults, findings)
+        check_routing(fabric, job if is_placed else None, settings.routing, findings)
+        check_detours(settings.port_selection, settings.routing, findings)
+        used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
+        trim_priority = transport.control_priority if transport.trim_priority is None else transport.trim_priority
+        used = sorted({*used, *([trim_priority] if transport.trim_bytes else [])})
+        classes = [priority for priority in used for _ in range(channels)]
+        _check_classes(used, channels, findings)
+        lossless = np.array([priority in transport.lossless_priorities for priority in classes], np.int64)
+        check_pauses(fabric, transport, int(lossless.sum()), findings)
+        delay_ps = port_delays_ps(fabric)
+        headroom = _headroom(fabric, transport, delay_ps)
+        credit = port_credits(fabric, transport, len(classes), delay_ps, findings)
+        shared = _shared_bytes(fabric, transport, headroom, len(classes), int(lossless.sum()), findings)
+        check_thresholds(fabric, findings)
+        _check_size(fabric, findings)
     flat = flatten(job, {priority: index * channels for index, priority in enumerate(used)}, transport.data_priority)
     fails_over = settings.failover_delay_ps if job.placement.nics.shape[1] > 1 else None
     longest: list[int] = []  # switches on a path, of each table
@@ -146,9 +140,8 @@ def lower(
         table=table,
         plan_at_ps=settings.routing.plan_at_ps,
     )
-    mistakes = telemetry_mistakes(policies, fabric, longest)
-    if mistakes:
-        raise ConfigError(settings.source, mistakes)
+    with findings.stage("telemetry"):
+        check_telemetry(policies, fabric, longest, findings)
     ports = fabric.ports
     links = fabric.links[ports.link]
     switches, node_device = switch_rows(fabric, classes)
@@ -209,8 +202,8 @@ def lower(
         path_selection=settings.path_selection,
         port_selection=settings.port_selection,
     )
-    texts = (policy.source_text for policy in policies if policy is not None)
-    if not made.has_path_load and not any("fabric_base_rtt_ps" in text for text in texts):
+    reads = (("Signal", "fabric_base_rtt_ps") in policy.fields for policy in policies if policy is not None)
+    if not made.has_path_load and not any(reads):
         return made
     return replace(made, fabric_base_rtt_ps=fabric_base_rtt_ps(made))
 
@@ -254,35 +247,42 @@ def with_what_is_asked(transport: Transport, policies: Sequence[LoadedPolicy | N
     return transport.model_copy(update=changed)
 
 
-def _class_mistakes(used: Sequence[int], channels: int) -> list[Mistake]:
+def _check_classes(used: Sequence[int], channels: int, findings: Findings) -> None:
     if len(used) * channels <= MOST_CLASSES:
-        return []
+        return
     text = (
         f"{plural(channels, 'virtual channel')} of each of {plural(len(used), 'priority', 'priorities')} are "
         f"{plural(len(used) * channels, 'queue')} of a port,"
         f" wanted at most {MOST_CLASSES}"
     )
-    return [Mistake(path="transport.port_selection", text=text)]
+    findings.wrong("transport.port_selection", text)
 
 
-def _size_mistakes(fabric: Fabric) -> list[Mistake]:
+def _check_size(fabric: Fabric, findings: Findings) -> None:
     """Refuse a fabric with route tables beyond the memory."""
     leaves = len(attachments(fabric)[0])
     nodes = len(fabric.node_kind)
     if nodes * leaves <= MAX_ROUTES:
-        return []
+        return
     text = (
         f"the packet engine keeps routes from every node to every leaf; '{fabric.name}' has {nodes:,} x {leaves:,},"
         f" wanted at most {MAX_ROUTES:,}; take a smaller fabric, or engine.fidelity: flow"
     )
-    return [Mistake(path="engine.fidelity", text=text, fix="flow")]
+    findings.wrong("engine.fidelity", text, "flow")
 
 
-def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
+def check_placement(fabric: Fabric, job: Job, findings: Findings) -> None:
     """Find ranks without a host, a NIC port or a separate GPU."""
+    mistake = _job_mistake(fabric, job)
+    if mistake is not None:
+        findings.wrong(*mistake)
+
+
+def _job_mistake(fabric: Fabric, job: Job) -> tuple[str, str] | None:
+    """Key and words of the first reason for which ranks have no place, or None."""
     hosts = len(fabric.hosts)
     if not 0 < job.ranks <= MAX_RANKS:
-        return [Mistake(path="job.ranks", text=f"found {job.ranks:,}, wanted 1 to {MAX_RANKS:,}")]
+        return "job.ranks", f"found {job.ranks:,}, wanted 1 to {MAX_RANKS:,}"
     placed = job.placement
     shapes = {
         len(job.rank_program),
@@ -292,21 +292,21 @@ def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
     }
     if placed.nics.ndim != 2 or placed.nics.shape[1] < 1:
         text = f"placement.nics has the shape {placed.nics.shape}, wanted (ranks, NIC ports of a rank)"
-        return [Mistake(path="job.placement", text=text)]
+        return "job.placement", text
     if shapes != {job.ranks}:
         text = f"rank_program and placement have {sorted(shapes)} rows, wanted {job.ranks}, one per rank"
-        return [Mistake(path="job.placement", text=text)]
+        return "job.placement", text
     if job.rank_program.min() < 0 or job.rank_program.max() >= len(job.programs):
         text = (
             f"found programs {job.rank_program.min()} to {job.rank_program.max()}, wanted 0 to {len(job.programs) - 1}"
         )
-        return [Mistake(path="job.rank_program", text=text)]
+        return "job.rank_program", text
     if job.placement.host.min() < 0 or job.placement.host.max() >= hosts:
         text = (
             f"the job needs {plural(int(job.placement.host.max()) + 1, 'host')}, the fabric '{fabric.name}' has "
             f"{hosts:,}"
         )
-        return [Mistake(path="job.placement", text=text)]
+        return "job.placement", text
     node = fabric.hosts[job.placement.host]
     count = np.diff(fabric.ports.base)[node]
     wrong = np.argwhere((placed.nics < 0) | (placed.nics >= count[:, None]))
@@ -314,20 +314,20 @@ def placement_mistakes(fabric: Fabric, job: Job) -> list[Mistake]:
         rank, column = (int(value) for value in wrong[0])
         where = f"NIC port {placed.nics[rank, column]} of '{fabric.node_names[node[rank]]}'"
         text = f"rank {rank} uses {where}, which has {count[rank]}"
-        return [Mistake(path="job.placement", text=text)]
+        return "job.placement", text
     short = np.flatnonzero(count <= placed.nics.max())
     if len(short) and any(isinstance(operation, Send) and operation.rail == "peer" for _, operation, _ in walk(job)):
         where = f"'{fabric.node_names[node[short[0]]]}' has {plural(count[short[0]], 'NIC port')}"
         text = f"found the rail of the peer with NIC port {int(placed.nics.max())}, but {where}"
-        return [Mistake(path="job.placement", text=text)]
-    return _gpu_mistakes(fabric, job, node)
+        return "job.placement", text
+    return _gpu_mistake(fabric, job, node)
 
 
-def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mistake]:
-    """Ranks on missing GPUs, and two ranks on one GPU."""
+def _gpu_mistake(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> tuple[str, str] | None:
+    """Key and words of ranks on missing GPUs, or of two ranks on one GPU."""
     gpu = job.placement.gpu
     if gpu is None:
-        return []
+        return None
     kind = np.zeros(job.ranks, np.int64) if fabric.node_server is None else fabric.node_server[node].astype(np.int64)
     servers = fabric.servers
     domains = np.array([one.gpus // one.nvlink_domain_gpus if one.nvlink_domain_gpus else 0 for one in servers])[kind]
@@ -340,9 +340,9 @@ def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mis
         where = f"'{fabric.node_names[node[rank]]}'"
         if outside[rank]:
             text = f"rank {rank} is GPU {gpu[rank]} of {where}, which has {gpus[rank]}"
-            return [Mistake(path="job.placement", text=text)]
+            return "job.placement", text
         text = f"found NVLink of {servers[int(kind[rank])].nvlink_rate_bps} b/s in {where}, wanted more than 0"
-        return [Mistake(path="fabric.node.nvlink_rate", text=text)]
+        return "fabric.node.nvlink_rate", text
     place = node.astype(np.int64) * (int(gpus.max()) + int(domains.max()) + 1) + gpu
     _, first, times = np.unique(place, return_index=True, return_counts=True)
     if (times > 1).any():
@@ -350,8 +350,8 @@ def _gpu_mistakes(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> list[Mis
         text = (
             f"GPU {gpu[rank]} of '{fabric.node_names[node[rank]]}' has {plural(int(times.max()), 'rank')}, wanted one"
         )
-        return [Mistake(path="job.placement", text=text)]
-    return []
+        return "job.placement", text
+    return None
 
 
 def gpu_rows(fabric: Fabric, job: Job, node: NDArray[np.int64]) -> NDArray[np.void]:
@@ -414,15 +414,20 @@ def _headroom(fabric: Fabric, transport: Transport, delay_ps: NDArray[np.int64])
 
 
 def _shared_bytes(
-    fabric: Fabric, transport: Transport, headroom: NDArray[np.int64], classes: int, lossless: int
-) -> tuple[NDArray[np.int64], list[Mistake]]:
+    fabric: Fabric,
+    transport: Transport,
+    headroom: NDArray[np.int64],
+    classes: int,
+    lossless: int,
+    findings: Findings,
+) -> NDArray[np.int64]:
     """Size of the shared part of each switch's buffer.
 
     There is one mistake per kind of switch whose buffer does not suffice.
     """
     ports = fabric.ports
     shared = np.zeros(len(fabric.node_names), np.int64)
-    mistakes: dict[Switch, Mistake] = {}
+    small: set[Switch] = set()
     frame = full_frame_bytes(transport)
     for node in np.flatnonzero(fabric.node_kind == SWITCH).tolist():
         device = fabric.switches[int(fabric.node_device[node])]
@@ -431,15 +436,16 @@ def _shared_bytes(
         reserve = len(own) * classes * device.reserve_bytes
         room = lossless * int(own.sum())
         shared[node] = device.buffer_bytes - reserve - room
-        if shared[node] < frame and kind not in mistakes:
+        if shared[node] < frame and kind not in small:
+            small.add(kind)
             text = (
                 f"the buffer of '{fabric.node_names[node]}', {device.buffer_bytes:,} B, is too small: "
                 f"{plural(len(own), 'port')} "
                 f"need {room:,} B of headroom and {reserve:,} B of reserve and leave no room for one of {frame:,} B;"
                 " take a larger buffer, a smaller reserve, shorter cables, a fixed headroom, or flow_control: none"
             )
-            mistakes[kind] = Mistake(path="fabric.switch.buffer", text=text)
-    return shared, list(mistakes.values())
+            findings.wrong("fabric.switch.buffer", text)
+    return shared
 
 
 def switch_rows(fabric: Fabric, used: Sequence[int] = ()) -> tuple[NDArray[np.void], NDArray[np.int32]]:
@@ -454,27 +460,31 @@ def switch_rows(fabric: Fabric, used: Sequence[int] = ()) -> tuple[NDArray[np.vo
 
     Returns
     -------
-    rows, dtype `SWITCH_DTYPE`, and shape (nodes,), index into them for a switch and into ``fabric.nics`` for a host
+    rows, dtype of `SWITCH_ROW`, and shape (nodes,), index into them for a switch and into ``fabric.nics`` for a host
     """
     devices, node_device = hashed_by_tier(fabric)
-    rows = np.zeros(len(devices), SWITCH_DTYPE)
+    rows = np.zeros(len(devices), SWITCH_ROW.dtype)
     for row, device in zip(rows, devices, strict=True):
-        for name in ("reserve_bytes", "alpha", "egress_alpha", "xon_offset_bytes", "pause_quanta", "telemetry"):
-            row[name] = getattr(device, name)
-        row["pmax"] = device.ecn.pmax
-        row["mark_at_dequeue"] = device.ecn.at == "dequeue"
-        row["hash_algorithm"] = HashAlgorithm[device.hash.algorithm.upper().replace("-", "_")]
-        for name in ("seed", "offset"):  # `hashed_by_tier` has left none open
-            row[f"hash_{name}"] = getattr(device.hash, name)
-        row["hash_fields"] = sum(HashField[name.upper()] for name in set(device.hash.fields))
-        row["weight"][: len(used)] = [device.scheduling.weights[priority] for priority in used]
+        weight = np.zeros(MOST_CLASSES, np.int64)
+        weight[: len(used)] = [device.scheduling.weights[priority] for priority in used]
+        others: dict[str, object] = {
+            "pmax": device.ecn.pmax,
+            "mark_at_dequeue": device.ecn.at == "dequeue",
+            "hash_algorithm": HashAlgorithm[device.hash.algorithm.upper().replace("-", "_")],
+            "hash_seed": device.hash.seed,  # `hashed_by_tier` has left none open
+            "hash_offset": device.hash.offset,
+            "hash_fields": sum(HashField[name.upper()] for name in set(device.hash.fields)),
+            "weight": weight,
+        }
+        for name in SWITCH_ROW.names:
+            row[name] = others[name] if name in others else getattr(device, name)
     return rows, node_device
 
 
 def nic_rows(devices: tuple[Nic, ...]) -> NDArray[np.void]:
-    """`NIC_DTYPE` of each kind of NIC."""
-    rows = np.zeros(len(devices), NIC_DTYPE)
+    """`NIC_ROW` of each kind of NIC."""
+    rows = np.zeros(len(devices), NIC_ROW.dtype)
     for row, device in zip(rows, devices, strict=True):
-        for name in NIC_DTYPE.names or ():
+        for name in NIC_ROW.names:
             row[name] = getattr(device, name)
     return rows

@@ -3,177 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weftwork.base.clock import NEVER_PS
 from weftwork.engine.digest import digest_of
-from weftwork.engine.waits import DEADLOCK_DTYPE, WAIT_DTYPE
-from weftwork.policies.interface import HOPS
+from weftwork.engine.rows.outcome import CAPTURE_DTYPE, EVENT_DTYPE, PATH_DTYPE, TIMELINE_DTYPE
+from weftwork.engine.rows.waits import DEADLOCK_DTYPE, WAIT_DTYPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.base.caveat import Caveat
 
-__all__ = [
-    "CAPTURE_DTYPE",
-    "CAPTURE_KINDS",
-    "COUNTERS",
-    "EVENT_DTYPE",
-    "EVENT_KINDS",
-    "MESSAGE_DTYPE",
-    "MILESTONE_DTYPE",
-    "PATH_DTYPE",
-    "PORT_DTYPE",
-    "QUEUE_PAIR_DTYPE",
-    "SERIES_DTYPE",
-    "SERIES_KINDS",
-    "TIMELINE_DTYPE",
-    "Outcome",
-    "ending",
-]
-
-MESSAGE_DTYPE: Final = np.dtype(
-    [
-        ("source", np.int64),  # rank
-        ("destination", np.int64),  # rank
-        ("channel", np.int64),
-        ("ordinal", np.int64),  # on its queue pair, from 0
-        ("size_bytes", np.int64),
-        ("posted_at_ps", np.int64),
-        ("delivered_at_ps", np.int64),  # last byte at the receiver; -1: not delivered
-        ("acked_at_ps", np.int64),  # -1: not acknowledged
-    ]
-)
-
-PORT_DTYPE: Final = np.dtype(
-    [
-        ("frames", np.int64),  # packets that started transmission, flow-control frames not counted
-        ("bytes", np.int64),  # of those frames
-        ("drops", np.int64),  # of packets that wanted to leave here (egress reasons) or came in here (ingress reasons)
-        ("marks", np.int64),
-        ("pauses_sent", np.int64),  # flow-control frames with quanta above 0, refreshes included
-        ("resumes_sent", np.int64),
-        ("paused_ps", np.int64),  # summed over classes
-        ("max_queue_bytes", np.int64),  # largest egress queue of one class, after an enqueue
-        ("max_ingress_bytes", np.int64),  # largest use of one (port, class), headroom included
-        ("trims", np.int64),  # packets that were cut because they found no room towards this port
-        ("credit_frames", np.int64),  # that started transmission
-        ("nic_state_bytes", np.int64),  # that the ends of connections took at a NIC port
-        ("max_early_packets", np.int64),  # most that the receivers at a NIC port have kept behind gaps at once
-    ]
-)
-
-COUNTERS: Final = (
-    "packet_hops",  # arrivals of packets over links, lost ones included
-    "data_sent",
-    "retransmissions",
-    "acks_sent",
-    "naks_sent",
-    "cnps_sent",
-    "credits_sent",
-    "probes_sent",
-    "timeouts",
-    "queue_pair_errors",
-    "out_of_order_discards",
-    "duplicates",
-    "drop_no_route",
-    "drop_link_down",
-    "drop_link_loss",
-    "drop_corrupted",
-    "drop_buffer_full",
-    "drop_egress_threshold",
-    "drop_headroom_full",
-    "drop_receive_buffer",
-    "requests_sent",
-    "trims",  # packets that a switch has cut to their headers
-    "end_ps",  # instant of the last arrival of a packet
-)
-
-QUEUE_PAIR_DTYPE: Final = np.dtype([(name, np.int64) for name in ("source", "destination", "channel")])
-MILESTONE_DTYPE: Final = np.dtype([("rank", np.int64), ("name", np.int64), ("at_ps", np.int64)])
-SERIES_KINDS: Final = ("rate_bps", "window_bytes", "queue_bytes")  # of a flow, of a flow, of a port
-SERIES_DTYPE: Final = np.dtype(
-    [
-        ("at_ps", np.int64),
-        (
-            "kind",
-            np.int64,
-        ),  # place in SERIES_KINDS; from its end on, of the fields of a flow's state that were asked for
-        ("index", np.int64),  # queue pair in order of (source, destination, channel), or port
-        ("value", np.float64),
-    ]
-)
-
-EVENT_KINDS: Final = ("pause", "resume", "mark", "drop", "timeout", "go back")
-EVENT_DTYPE: Final = np.dtype(
-    [
-        ("at_ps", np.int64),
-        ("kind", np.int64),  # index into EVENT_KINDS
-        ("place", np.int64),  # port; timeout and go back: queue pair in order of (source, destination, channel)
-        ("detail", np.int64),  # pause, resume, mark: class; drop: index into packet_input.DROP_REASONS
-    ]
-)
-
-
-TIMELINE_DTYPE: Final = np.dtype(
-    [
-        ("at_ps", np.int64),  # end of the bin; all but the last are multiples of `Outcome.timeline_bin_ps`
-        ("port", np.int64),
-        ("bytes", np.int64),  # of packets that started transmission in the bin, as PORT_DTYPE counts them
-        ("queue_bytes", np.int64),  # of all classes, at the end; the largest where bins were merged
-        ("marks", np.int64),
-        ("drops", np.int64),
-        ("pauses", np.int64),  # flow-control frames with quanta above 0 that were sent
-        ("paused_ps", np.int64),  # summed over classes: for how long the port was paused within the bin
-    ]
-)
-
-PATH_DTYPE: Final = np.dtype(
-    [
-        ("queue_pair", np.int64),  # in order of (source, destination, channel)
-        ("port", np.int64),  # egress
-        ("packets", np.int64),  # of the sample, retransmissions included
-        ("queue_bytes", np.int64),  # that were queued there ahead of them, summed; 0 at a host
-    ]
-)
-
-
-CAPTURE_KINDS: Final = ("DATA", "ACK", "NAK", "CNP", "CREDIT", "PROBE", "REQUEST", "PAUSE", "LINK CREDIT")
-CAPTURE_DTYPE: Final = np.dtype(  # a frame that started at a port; what its kind does not have is 0
-    [
-        ("at_ps", np.int64),  # its first bit leaves the port
-        ("port", np.int64),  # egress
-        ("kind", np.int64),  # index into CAPTURE_KINDS
-        ("traffic_class", np.int64),
-        ("source", np.int64),  # rank, of the queue pair, whichever way the packet travels
-        ("destination", np.int64),
-        ("channel", np.int64),
-        ("seq", np.int64),  # DATA: number of the packet; ACK, NAK: next expected; PROBE: first not acknowledged
-        ("attempt", np.int64),
-        ("origin", np.int64),  # NIC port that sends this packet
-        ("target", np.int64),  # NIC port that it is for
-        ("size_bytes", np.int64),  # of the frame with its check sequence
-        ("payload_bytes", np.int64),  # DATA, also when it was cut
-        ("entropy", np.int64),  # UDP source port
-        ("hops", np.int64),  # DATA, REQUEST: switches passed
-        ("marked", np.int64),  # DATA: by a switch; ACK, NAK: echoed
-        ("asks_ack", np.int64),
-        ("cut", np.int64),  # DATA: cut to its headers; ACK, NAK: caused by such a packet
-        ("msn", np.int64),  # ACK, NAK
-        ("credit_code", np.int64),  # ACK, NAK, where receivers give credits
-        ("amount", np.int64),  # CREDIT, REQUEST, LINK CREDIT: bytes; PAUSE: quanta
-        ("refused", np.int64),  # NAK: number of the packet that caused it; -1: none
-        ("hop_count", np.int64),  # DATA, ACK, NAK: switches that have written telemetry, or into the packet echoed
-        ("hop_queue_bytes", np.int64, (HOPS,)),
-        ("hop_tx_bytes", np.int64, (HOPS,)),
-        ("hop_rate_bps", np.int64, (HOPS,)),
-        ("hop_at_ps", np.int64, (HOPS,)),
-        ("hop_port", np.int64, (HOPS,)),
-    ]
-)
+__all__ = ["Outcome", "ending"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

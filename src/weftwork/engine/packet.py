@@ -24,24 +24,35 @@ from weftwork.base.units import DURATION, format_quantity
 from weftwork.base.work_done import simulated
 from weftwork.engine import _native
 from weftwork.engine.capture import CaptureRequest, earliest
-from weftwork.engine.columns import column
-from weftwork.engine.outcome import (
+from weftwork.engine.columns import single
+from weftwork.engine.outcome import Outcome, ending
+from weftwork.engine.packet_input import PACKET_INPUT, ROUTE_TABLE
+from weftwork.engine.rows.outcome import (
     CAPTURE_DTYPE,
-    COUNTERS,
+    COUNTERS_DTYPE,
     EVENT_DTYPE,
     EVENT_KINDS,
     MESSAGE_DTYPE,
     MILESTONE_DTYPE,
     PATH_DTYPE,
     PORT_DTYPE,
+    PROGRESS_DTYPE,
     QUEUE_PAIR_DTYPE,
     SERIES_DTYPE,
     SERIES_KINDS,
     TIMELINE_DTYPE,
-    Outcome,
-    ending,
 )
-from weftwork.engine.waits import DEADLOCK_DTYPE, WAIT_DTYPE, in_order
+from weftwork.engine.rows.packet_run import (
+    CAPTURE_REQUEST,
+    CONGESTION,
+    PATH_CHOICE,
+    PORT_CHOICE,
+    SERIES_REQUEST,
+    STATE_FIELD_ROW,
+)
+from weftwork.engine.rows.transport import TRANSPORT
+from weftwork.engine.rows.waits import DEADLOCK_DTYPE, WAIT_DTYPE
+from weftwork.engine.waits import in_order
 from weftwork.policies.interface import CongestionControl, Kind, PathSelection, PortSelection
 
 if TYPE_CHECKING:
@@ -50,22 +61,48 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.engine.packet_input import PacketInput
+    from weftwork.policies.layout import RecordLayout
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.transport import Transport
 
     Progress = Callable[[int, int, int], object]
-    # As `_native.PacketEngine.failure` tells it.
-    _Failure = tuple[str, bool, int, bytes, bytes, bytes, bytes, bytes, bool]
 
 __all__ = ["Series", "StateField", "run"]
 
 # The hash is the core's own, so the catalogue's own ECMP needs no call; a copy of the file under another name gets one.
 _CATALOGUE_ECMP: Final = Path(weftwork.policies.__file__).parent / "port_selection" / "ecmp.py"
 SERIES_ROWS: Final = 4_000_000  # chosen: 128 MB in the engine, and some 500 MB where they become a table
-_EXTENDED_FIELDS: Final = (".hops", ".from_edge", "Kind.TRIM")
-_WIDE_FIELDS: Final = (".word", ".via", "marked_bytes", "request_bytes")
-_ORIGIN_FIELDS: Final = (".queue_pair_hash", ".from_edge", ".to_edge")
+# Fields of records of policies for which packets or queue pairs have parts, or which the core fills only then.
+_EXTENDED_FIELDS: Final = {("Signal", "hops"), ("PortSignal", "hops"), ("PortSignal", "from_edge")}
+_WIDE_FIELDS: Final = {
+    ("PortSignal", "word"), ("PortSignal", "via"), ("Signal", "marked_bytes"), ("Signal", "request_bytes"),
+    ("State", "request_bytes"),
+}  # fmt: skip
+_ORIGIN_FIELDS: Final = {("PortSignal", name) for name in ("queue_pair_hash", "from_edge", "to_edge")}
+_BROKEN: Final = "the run has ended, since an invariant of the packet engine does not hold:"
+_WHAT_TO_SEND: Final = "Send this text, the scenario with the files that it names, and the seed of the run"
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Failure:
+    """The step that stopped a run, by the names of `PolicyFailure` in native/packet/policy.hpp."""
+
+    kind: str
+    of_receiver: bool
+    call: int
+    state: bytes
+    shared: bytes
+    signal: bytes
+    candidates: bytes
+    ports: bytes
+    via_changes: int
+    stands_still: bool
+
+    @property
+    def cause(self) -> tuple[str, bool, int]:
+        """Kind of policy, whether it was the receiver's step, and number of the call."""
+        return self.kind, self.of_receiver, self.call
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,30 +176,36 @@ def run(
     PolicyError : a policy's step failed or wrote what it may not; with file and line. If somebody interrupts the
         repeated run, the line is where the step begins and the reason is not known
     ConfigError : the engine input exceeds a limit of the engine
-    EngineError : an invariant of the engine does not hold
+    EngineError : an invariant of the engine does not hold (docs/dev/invariants.md), or a step failed only once
     """
     keep: list[Any] = []  # compiled steps must outlive the run
     capture = capture or CaptureRequest(ports=(), packet_limit=0)
     raw = _raw_input(engine_input, series, keep, event_limit)
-    raw["capture"] = {"ports": list(capture.ports), "row_limit": capture.packet_limit}
+    raw["capture"] = CAPTURE_REQUEST.values(
+        None, {"ports": np.array(capture.ports, np.int32), "row_limit": capture.packet_limit}
+    )
     engine, interrupted = _advanced(raw, on_progress)
-    failure = engine.failure()
+    failure = _failure(engine)
     if failure is None:
         found = _outcome(engine_input, engine, interrupted=interrupted, caveats=_series_caveats(series, engine))
         captured, left_out = earliest(capture, _view(engine.captured(), CAPTURE_DTYPE))
         return replace(found, captured=captured, captured_left_out=left_out + engine.captured_left_out())
-    stands_still = engine.stands_still()
     del engine  # so that two runs are never in memory at once
-    kind, of_receiver, call, *_ = failure
-    policy = _policy_of(engine_input, kind)
+    policy = _policy_of(engine_input, failure.kind)
+    repeated: _Failure | None = failure
     if not interrupted:
         if on_repeat is not None:
             on_repeat()
-        again, interrupted = _advanced(raw | {"stop_before_call": call}, on_progress)
-        failure = again.failure()
-    if not interrupted or (failure is not None and failure[3]):
-        _replay(policy, failure, failed=(kind, of_receiver, call), stands_still=stands_still)
-    raise _unexplained(policy, of_receiver=of_receiver, call=call)
+        again, interrupted = _advanced(raw | {"stop_before_call": failure.call}, on_progress)
+        repeated = _failure(again)
+    if not interrupted or (repeated is not None and repeated.state):
+        _replay(policy, repeated, failed=failure)
+    raise _unexplained(policy, of_receiver=failure.of_receiver, call=failure.call)
+
+
+def _failure(engine: _native.PacketEngine) -> _Failure | None:
+    failure: dict[str, Any] | None = engine.failure()
+    return None if failure is None else _Failure(**failure)
 
 
 def _advanced(raw: dict[str, Any], on_progress: Progress | None) -> tuple[_native.PacketEngine, bool]:
@@ -173,16 +216,27 @@ def _advanced(raw: dict[str, Any], on_progress: Progress | None) -> tuple[_nativ
     try:
         engine = _native.PacketEngine(raw)
         try:
-            if on_progress is not None:
-                on_progress(*engine.progress())
+            _tell(engine, on_progress)
             while not engine.advance(_SLICE_S):
-                if on_progress is not None:
-                    on_progress(*engine.progress())
+                _tell(engine, on_progress)
         except KeyboardInterrupt:
             return engine, True
     except _native.LimitError as error:
         raise ConfigError("packet engine", [Mistake(path="engine", text=str(error))]) from error
+    except _native.BrokenInvariant as error:
+        raise EngineError(f"{_BROKEN} {error}. {_WHAT_TO_SEND}") from error
     return engine, False
+
+
+def _tell(engine: _native.PacketEngine, on_progress: Progress | None) -> None:
+    if on_progress is not None:
+        reached = _progress(engine)
+        on_progress(reached["simulated_ps"], reached["packet_hops"], reached["delivered_bytes"])
+
+
+def _progress(engine: _native.PacketEngine) -> dict[str, int]:
+    """Instant, packet-hops and payload of a run, by the names of `PROGRESS_DTYPE`."""
+    return single(engine.progress().view(PROGRESS_DTYPE))
 
 
 def _series_caveats(series: Series | None, engine: _native.PacketEngine) -> dict[str, Caveat]:
@@ -207,33 +261,29 @@ def _policy_of(engine_input: PacketInput, kind: str) -> LoadedPolicy:
     return policy
 
 
-def _replay(
-    policy: LoadedPolicy, stopped: _Failure | None, *, failed: tuple[str, bool, int], stands_still: bool
-) -> None:
+def _replay(policy: LoadedPolicy, stopped: _Failure | None, *, failed: _Failure) -> None:
     """Repeat in plain Python the step that failed.
 
     The repeated run has stopped before it. The error names file and line.
 
     Parameters
     ----------
-    stopped : what the repeated run tells
-    failed : kind of policy, whether it was the receiver's step, and number of the call that failed in the first run
-    stands_still : whether it failed by setting a timer to its own instant once too often
+    stopped : of the repeated run
+    failed : of the first run
     """
-    if stopped is None or stopped[:3] != failed or not stopped[3]:
+    if stopped is None or stopped.cause != failed.cause or not stopped.state:
         raise EngineError(f"{policy.source_path}: a step failed, and not when the run was repeated")
-    _, of_receiver, _, state, shared, signal, candidates, ports, via_changes = stopped
     policy.replay(
-        state,
-        signal,
-        candidate_bytes=candidates,
-        port_bytes=ports,
-        shared_bytes=shared or None,
-        receiver=of_receiver,
-        via_changes=via_changes,
-        stands_still=stands_still,
+        stopped.state,
+        stopped.signal,
+        candidate_bytes=stopped.candidates,
+        port_bytes=stopped.ports,
+        shared_bytes=stopped.shared or None,
+        receiver=stopped.of_receiver,
+        via_changes=stopped.via_changes,
+        stands_still=failed.stands_still,
     )
-    step = "receiver's step" if of_receiver else "step"
+    step = "receiver's step" if stopped.of_receiver else "step"
     text = f"the compiled {step} failed where plain Python does not; an integer may have left 64 bits"
     raise EngineError(f"{policy.source_path}: {text}")
 
@@ -267,12 +317,12 @@ def _outcome(
     events["place"][of_pairs] = place[events["place"][of_pairs]]
     paths = _view(engine.paths(), PATH_DTYPE)
     paths["queue_pair"] = place[paths["queue_pair"]]
-    counters = dict(zip(COUNTERS, (int(value) for value in engine.counters().view(np.int64)), strict=True))
+    counters = single(engine.counters().view(COUNTERS_DTYPE))
     simulated("packet", counters["packet_hops"])
     deadlock = _view(engine.deadlock(), DEADLOCK_DTYPE)
     complete, simulated_ps = ending(
         is_done=engine.finished(),
-        interrupted_at_ps=engine.progress()[0] if interrupted else None,
+        interrupted_at_ps=_progress(engine)["simulated_ps"] if interrupted else None,
         end_ps=counters["end_ps"],
         until_ps=engine_input.until_ps,
         has_clock_ended=engine.clock_ended() and not len(deadlock),
@@ -302,147 +352,126 @@ def _view(raw: NDArray[np.uint8], dtype: np.dtype[np.void]) -> NDArray[np.void]:
 
 def _raw_input(
     engine_input: PacketInput, series: Series | None, keep: list[Any], event_limit: int = 0
-) -> dict[str, Any]:
-    arrays = (
-        "node_kind", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
-        "port_loss", "port_corruption", "port_headroom_bytes", "port_kmin_bytes", "port_kmax_bytes",
-        "port_credit_bytes",
-        "shared_bytes", "node_tier", "node_group", "attachment", "switches", "nics",
-        "destination_number", "port_stride", "attach_node", "port_kind", "detour_order", "detour_base",
-        "detour_group",
-        "class_priority", "class_lossless", "instants", "ops", "streams", "tables", "digits", "rank_program",
-        "rank_ports", "rank_gpu", "pins",
-    )  # fmt: skip
-    tables = (
-        "group_of", "group_ptr", "group_ports", "group_weights", "second_of", "distance", "layer_group", "layer_of",
-    )  # fmt: skip
-    raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in arrays}
-    raw["channel_rule"] = column(engine_input.channel_rule.ravel())
-    raw["link_kinds"] = engine_input.channel_rule.shape[3]
-    raw["routes"] = [
-        {name: column(getattr(table, name)) for name in tables}
-        | {"pinned_ways": table.pinned_ways, "ways": table.layer_of.shape[2]}
-        for table in engine_input.routes
-    ]
-    numbers = (
-        "seed", "until_ps", "control_class", "trim_class", "virtual_channels", "tokens", "has_receives",
-        "has_telemetry", "has_path_load", "echoes_time", "echoes_entropy", "detour_by_group",
-        "fabric_base_rtt_ps", "watch_ps",
-    )  # fmt: skip
-    for name in numbers:
-        raw[name] = getattr(engine_input, name)
-    raw |= _packet_parts(engine_input)
-    raw["stop_before_call"] = 0
+) -> dict[str, object]:
+    raw = PACKET_INPUT.values(engine_input, _packet_parts(engine_input) | {"stop_before_call": 0})
+    raw["routes"] = [ROUTE_TABLE.values(table) for table in engine_input.routes]
     raw["transport"] = _raw_transport(engine_input.transport)
     raw["congestion_control"] = _raw_congestion(engine_input.congestion_control, keep)
     raw["path_selection"] = _raw_path(engine_input.path_selection, keep)
     raw["port_selection"] = _raw_port(engine_input.port_selection, keep)
-    chosen = series or Series()
-    raw["series"] = {
-        "every_ps": chosen.every_ps,
-        "all_flows": chosen.flows is None,
-        "row_limit": chosen.row_limit,
-        "event_limit": event_limit,
-        "timeline_bins": chosen.timeline_bins,
-        "path_sample": chosen.path_sample,
-        "ports": list(chosen.ports),
-        "state": [{"of_path": f.of_path, "place": f.place, "is_float": f.is_float} for f in chosen.state],
-        "flows": flow_identity(*np.array(chosen.flows or (), np.int64).reshape(-1, 3).T).tolist(),
-    }
+    raw["series"] = _raw_series(series or Series(), event_limit)
     return raw
 
 
-def _packet_parts(engine_input: PacketInput) -> dict[str, bool]:
+def _raw_series(series: Series, event_limit: int) -> dict[str, object]:
+    flows = np.array(series.flows or (), np.int64).reshape(-1, 3)
+    state = np.zeros(len(series.state), STATE_FIELD_ROW.dtype)
+    for row, recorded in zip(state, series.state, strict=True):
+        for name in STATE_FIELD_ROW.names:
+            row[name] = getattr(recorded, name)
+    others = {
+        "all_flows": series.flows is None,
+        "event_limit": event_limit,
+        "ports": np.array(series.ports, np.int32),
+        "flows": flow_identity(*flows.T).astype(np.uint64),
+        "state": state,
+    }
+    return SERIES_REQUEST.values(series, others)
+
+
+def _packet_parts(engine_input: PacketInput) -> dict[str, object]:
     """Return the parts of packets and queue pairs that are used.
 
     The core keeps no other parts.
     """
-    policies = (engine_input.congestion_control, engine_input.path_selection, engine_input.port_selection)
-    texts = "".join(policy.source_text for policy in policies if policy is not None)
+    chosen = (engine_input.congestion_control, engine_input.path_selection, engine_input.port_selection)
+    policies = [policy for policy in chosen if policy is not None]
+    fields = {field for policy in policies for field in policy.fields}
+    cuts = any(Kind.TRIM in policy.kinds | getattr(policy.plugin, "signals", frozenset()) for policy in policies)
     return {
-        "extended": any(name in texts for name in _EXTENDED_FIELDS),
-        "wide": engine_input.has_path_load or any(name in texts for name in _WIDE_FIELDS),
-        "keeps_segments": "segment_bytes" in texts,
+        "extended": cuts or not fields.isdisjoint(_EXTENDED_FIELDS),
+        "wide": engine_input.has_path_load or not fields.isdisjoint(_WIDE_FIELDS),
+        "keeps_segments": ("State", "segment_bytes") in fields,
     }
 
 
-def _raw_transport(transport: Transport) -> dict[str, int]:
-    fields = (
-        "mtu_bytes", "data_overhead_bytes", "first_extra_bytes", "telemetry_bytes", "ack_bytes", "cnp_bytes",
-        "credit_bytes", "pause_frame_bytes", "interframe_bytes", "reorder_tolerant", "reorder_window_packets",
-        "ack_every", "retransmission_timeout_ps", "retry_limit", "end_to_end_credits", "reorder_threshold_packets",
-        "telemetry_hop_bytes", "echo_bytes", "trim_bytes", "timeout_low_ps", "timeout_low_packets",
-        "link_credits", "credit_quantum_bytes", "inflight_cap_bytes", "connection_state_bytes", "host_packet_ps",
-        "host_byte_ps",
-    )  # fmt: skip
-    return {name: int(getattr(transport, name)) for name in fields} | {
-        "go_back_n": int(transport.recovery == "go-back-n"),
-        "selective_repeat": int(transport.recovery == "selective-repeat"),
-        "in_any_order": int(transport.ordering != "connection"),
-        "matches_any": int(transport.ordering == "none"),
-        "resends_at_once": int(transport.resend == "at-once"),
-        "replies_follow": int(transport.reply_entropy == "echoed"),
+def _raw_transport(transport: Transport) -> dict[str, object]:
+    others = {
+        "go_back_n": transport.recovery == "go-back-n",
+        "selective_repeat": transport.recovery == "selective-repeat",
+        "in_any_order": transport.ordering != "connection",
+        "matches_any": transport.ordering == "none",
+        "resends_at_once": transport.resend == "at-once",
+        "replies_follow": transport.reply_entropy == "echoed",
     }
+    return TRANSPORT.values(transport, others)
 
 
 def _bits(kinds: frozenset[Kind]) -> int:
     return sum(1 << int(kind) for kind in kinds)
 
 
-def _raw_step(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
-    """Return the compiled steps and records of any kind of policy."""
-    compiled = policy.compile()
-    keep.append(compiled)
-    return {
-        "step": compiled.step_address,
-        "receive": compiled.receive_address or 0,
-        "params": policy.params_bytes,
-        "state": policy.initial_state_bytes,
-    }
+def _first(layout: RecordLayout | None) -> NDArray[np.uint8]:
+    """The bytes of a record with its initial values, whose size its class decides; empty: there is no such record."""
+    return np.frombuffer(b"" if layout is None else layout.initial_bytes, np.uint8)
 
 
-def _raw_congestion(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
+def _records(policy: LoadedPolicy) -> dict[str, object]:
+    """Parameters and first state of a policy."""
+    return {"params": np.frombuffer(policy.params_bytes, np.uint8), "state": _first(policy.state)}
+
+
+def _raw_congestion(policy: LoadedPolicy, keep: list[Any]) -> dict[str, object]:
     plugin = policy.plugin
     if not isinstance(plugin, CongestionControl):
         raise EngineError(f"{policy.name} is no congestion control")
-    return _raw_step(policy, keep) | {
-        "receiver_state": policy.receiver.initial_bytes if policy.receiver is not None else b"",
-        "shared_state": policy.shared.initial_bytes if policy.shared is not None else b"",
+    compiled = policy.compile()
+    keep.append(compiled)
+    settings = {
+        "step_address": compiled.step_address,
+        "receive_address": compiled.receive_address or 0,
         "signals": _bits(plugin.signals | {Kind.START, Kind.TIMER}),
         "receive_all": plugin.receiver_signals == "data",
-        "moves_departures": plugin.moves_departures,
+        "receiver_state": _first(policy.receiver),
+        "shared_state": _first(policy.shared),
     }
+    return CONGESTION.values(plugin, settings | _records(policy))
 
 
-def _raw_path(policy: LoadedPolicy | None, keep: list[Any]) -> dict[str, Any]:
+def _raw_path(policy: LoadedPolicy | None, keep: list[Any]) -> dict[str, object]:
     if policy is None:
-        return {"step": 0, "params": b"", "state": b"", "signals": 0, "per_message": False}
+        none = {"step_address": 0, "signals": 0, "per_message": False, "params": _first(None), "state": _first(None)}
+        return PATH_CHOICE.values(None, none)
     plugin = policy.plugin
     if not isinstance(plugin, PathSelection):
         raise EngineError(f"{policy.name} is no path selection")
-    return _raw_step(policy, keep) | {
+    compiled = policy.compile()
+    keep.append(compiled)
+    settings = {
+        "step_address": compiled.step_address,
         "signals": _bits(plugin.signals),
         "per_message": plugin.per == "message",
     }
+    return PATH_CHOICE.values(None, settings | _records(policy))
 
 
-def _raw_port(policy: LoadedPolicy, keep: list[Any]) -> dict[str, Any]:
+def _raw_port(policy: LoadedPolicy, keep: list[Any]) -> dict[str, object]:
     plugin = policy.plugin
     if not isinstance(plugin, PortSelection):
         raise EngineError(f"{policy.name} is no port selection")
-    return _raw_step(policy, keep) | {
-        "port_state": policy.port_state.initial_bytes if policy.port_state is not None else b"",
+    compiled = policy.compile()
+    keep.append(compiled)
+    settings = {
+        "step_address": compiled.step_address,
         "queue": "queue" in plugin.needs,
-        "paused": "queue" in plugin.needs and ".paused" in policy.source_text,
-        "origin": any(name in policy.source_text for name in _ORIGIN_FIELDS),
+        "paused": "queue" in plugin.needs and ("Candidate", "paused") in policy.fields,
+        "origin": not policy.fields.isdisjoint(_ORIGIN_FIELDS),
+        "plain_ecmp": policy.source_path == _CATALOGUE_ECMP,
         "hops_left": "hops-left" in plugin.needs,
         "non_minimal": "non-minimal" in plugin.needs,
         "channel": "channel" in plugin.needs,
         "detour": "detour" in plugin.needs,
-        "via": ".via" in policy.source_text,
-        "always": plugin.always,
-        "at_delivery": plugin.at_delivery,
-        "waits_for_routes": plugin.waits_for_routes,
-        "layer_by_word": plugin.layer_by_word,
-        "plain_ecmp": policy.source_path == _CATALOGUE_ECMP,
+        "via": ("PortSignal", "via") in policy.fields,
+        "port_state": _first(policy.port_state),
     }
+    return PORT_CHOICE.values(plugin, settings | _records(policy))

@@ -7,12 +7,14 @@ They come from a fabric, a job and a transport. `docs/models/packet-engine.md` s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from weftwork.base.clock import serialisation_ps
+from weftwork.engine.rows.declare import Input, column, flag, members_of, setting, whole
+from weftwork.engine.rows.fabric import INSTANT_ROW, NIC_ROW, PIN_ROW, SWITCH_ROW
+from weftwork.engine.rows.job import DIGIT_ROW, GPU_ROW, OP_ROW, STREAM_ROW
 from weftwork.spec.fabric import SWITCH
 
 if TYPE_CHECKING:
@@ -25,9 +27,8 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
 
 __all__ = [
-    "AXIS_DTYPE", "COLLECT_DTYPE", "DIGIT_DTYPE", "DROP_REASONS", "GPU_DTYPE", "INSTANT_DTYPE",
-    "LEAST_WATCH_PS", "NIC_DTYPE", "OP_DTYPE", "PAUSE_UNIT_BYTES", "PIN_DTYPE", "STREAM_DTYPE", "SWITCH_DTYPE",
-    "HashAlgorithm", "HashField", "Instant", "Op", "PacketInput", "RouteTable", "Rule", "is_asked",
+    "DROP_REASONS", "LEAST_WATCH_PS", "PACKET_INPUT", "PAUSE_UNIT_BYTES", "ROUTE_TABLE", "PacketInput", "RouteTable",
+    "is_asked",
 ]  # fmt: skip
 
 PAUSE_UNIT_BYTES: Final = 64  # one quantum is 512 bit times: IEEE 802.3, annex 31B.2
@@ -49,319 +50,181 @@ def is_asked(need: Need, policies: Iterable[LoadedPolicy | None]) -> bool:
     return any(need in policy.plugin.needs for policy in policies if policy is not None)
 
 
-class Op(IntEnum):
-    """Codes of `OP_DTYPE.code`."""
-
-    STOP = 0
-    COMPUTE = 1  # value: duration_ps
-    AT = 2  # value: at_ps
-    SEND = 3
-    RECEIVE = 4
-    WAIT = 5
-    NOTIFY = 6  # value: token, after_ps
-    AWAIT = 7  # value: token
-    MILESTONE = 8  # value: name
-    LOOP = 9  # value: count, target: index after the matching END
-    END = 10  # target: index of the first operation of the body
-    COLLECT = 11  # value: row of COLLECT_DTYPE; only for the flow engine
-
-
-class Rule(IntEnum):
-    """Codes of `OP_DTYPE.rule`; see `weftwork.spec.job.Peer`."""
-
-    SHIFT = 0
-    XOR = 1
-    TABLE = 2
-    RANK = 3
-
-
-OP_DTYPE: Final = np.dtype(
-    [
-        ("code", np.int64),
-        ("value", np.int64),
-        ("target", np.int64),
-        ("rule", np.int64),
-        ("stride", np.int64),
-        ("size", np.int64),  # of the group
-        (
-            "members",
-            np.int64,
-        ),  # -1, or index in PacketInput.tables: coordinate of each rank, then rank of each coordinate
-        ("shift", np.int64),
-        ("step", np.int64),
-        ("table", np.int64),  # TABLE: index of the first entry in PacketInput.tables, one entry per rank
-        ("total_bytes", np.int64),
-        ("parts", np.int64),
-        ("part_offset", np.int64),
-        ("first_digit", np.int64),  # in PacketInput.digits
-        ("digits", np.int64),  # how many
-        ("span", np.int64),
-        ("span_stride", np.int64),
-        ("copies", np.int64),
-        ("channel", np.int64),
-        ("data_class", np.int64),  # class index of the message's packets
-        ("nic", np.int64),  # column of PacketInput.rank_ports
-        ("peer_rail", np.int64),  # 1: the receiver's port numbers at both ends
-        ("after_ps", np.int64),
-        ("label", np.int64),  # what the time goes to, -1: nothing in particular; only the flow engine reads it
-    ]
-)
-
-DIGIT_DTYPE: Final = np.dtype(
-    [
-        ("rule", np.int64),  # SHIFT or XOR
-        ("stride", np.int64),
-        ("size", np.int64),
-        ("members", np.int64),  # as OP_DTYPE.members
-        ("shift", np.int64),
-        ("step", np.int64),
-        ("weight", np.int64),
-    ]
-)
-
-COLLECT_DTYPE: Final = np.dtype(  # of `Op.COLLECT`, whose value is a row of it; only the flow engine reads it
-    [
-        ("first_axis", np.int64),  # in FlatJob.axes
-        ("axes", np.int64),  # how many
-        ("pattern", np.int64),  # 0 ring, 1 all-to-all
-        ("amount_bytes", np.int64),
-        ("size_bytes", np.int64),
-        ("overhead_ps", np.int64),
-        ("local_efficiency", np.float64),
-        ("network_efficiency", np.float64),
-        ("network_share", np.float64),
-        ("queue_pairs", np.int64),
-    ]
-)
-AXIS_DTYPE: Final = np.dtype([("stride", np.int64), ("size", np.int64)])
-
-STREAM_DTYPE: Final = np.dtype([("rank_program", np.int64), ("first_op", np.int64)])  # ordered by program
-
-
-class Instant(IntEnum):
-    """Codes of `INSTANT_DTYPE.code`."""
-
-    LINK_DOWN = 0
-    LINK_UP = 1
-    RATE = 2
-    ROUTES = 3
-    LOSS = 4
-    HOST_RATE = 5
-    FAILOVER = 6
-
-
-INSTANT_DTYPE: Final = np.dtype(
-    [
-        ("at_ps", np.int64),
-        ("code", np.int64),
-        ("port", np.int64),  # the lower port id of the link; HOST_RATE: the NIC port
-        # RATE, HOST_RATE: rate_bps; ROUTES: index into PacketInput.routes; LOSS: probability in parts of 10^9
-        ("value", np.int64),
-    ]
-)
-
-
-class HashAlgorithm(IntEnum):
-    """Codes of ``SWITCH_DTYPE.hash_algorithm``."""
-
-    CRC32 = 0
-    CRC32C = 1
-    CRC16_CCITT = 2
-    XOR = 3
-    MIX = 4
-
-
-class HashField(IntEnum):
-    """Bits of ``SWITCH_DTYPE.hash_fields``, in the order of concatenation."""
-
-    SRC_IP = 1
-    DST_IP = 2
-    PROTOCOL = 4
-    SRC_PORT = 8
-    DST_PORT = 16
-    IN_PORT = 32
-    DESTINATION_QP = 64
-
-
-SWITCH_DTYPE: Final = np.dtype(
-    [
-        ("reserve_bytes", np.int64),
-        ("alpha", np.float64),
-        ("egress_alpha", np.float64),
-        ("xon_offset_bytes", np.int64),
-        ("pause_quanta", np.int64),
-        ("pmax", np.float64),
-        ("mark_at_dequeue", np.int64),
-        ("hash_algorithm", np.int64),
-        ("hash_seed", np.int64),
-        ("hash_offset", np.int64),
-        ("hash_fields", np.int64),
-        ("telemetry", np.int64),
-        ("weight", np.int64, (8,)),  # by class index
-    ]
-)
-
-NIC_DTYPE: Final = np.dtype(
-    [
-        ("pcie_rate_bps", np.int64),
-        ("pcie_latency_ps", np.int64),
-        ("receive_buffer_bytes", np.int64),
-        ("xoff_bytes", np.int64),
-        ("xon_bytes", np.int64),
-        ("pause_quanta", np.int64),
-    ]
-)
-
-GPU_DTYPE: Final = np.dtype(  # one row per rank: its ports inside the server
-    [
-        ("nvlink_domain", np.int64),  # NVLink domain, unique in its server; -1: none
-        ("nvlink_rate_bps", np.int64),
-        ("nvlink_latency_ps", np.int64),
-        ("pcie_rate_bps", np.int64),
-        ("pcie_latency_ps", np.int64),
-        ("slice_bytes", np.int64),
-    ]
-)
-
-
-PIN_DTYPE: Final = np.dtype(
-    [
-        ("source", np.int64),  # rank
-        ("destination", np.int64),  # rank
-        ("channel", np.int64),  # -1: every one that has no row of its own
-        ("entropy", np.int64),  # of the queue pair
-    ]
-)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RouteTable:
-    """Next hops at one time.
+    """Next hops at one time; the fields have their shape and meaning in `ROUTE_TABLE`."""
 
-    Attributes
-    ----------
-    group_of : shape (nodes, attachments), int32: candidate group, -1 unreachable, -2 this node is the attachment
-    group_ptr : shape (groups + 1,), int64
-    group_ports : int32, global ids of the candidate ports, ascending within a group
-    group_weights : int32, weight of each candidate
-    second_of : shape (nodes, attachments), int32: group of the ports to other switches from which an attachment can be
-        reached and that are on no shortest path, -1: none; shape (0, 0) where no policy asks
-    distance : shape (nodes, attachments), int16: hops over switches, -1 unreachable; shape (0, 0) where no policy asks
-    layer_group : shape (layers, nodes, attachments), int32: candidate group in each layer, -1: the shortest paths hold
-    layer_of : shape (attachments, attachments, ways), int32: layer of each way from the first to the second, -1: the
-        shortest paths; ways are chosen by entropy
-    pinned_ways : how many of the ways, the first ones, are chosen by entropies below this number alone
-    """
+    group_of: NDArray[np.int32] = field(
+        metadata=column("(nodes, attachments), candidate group, -1 unreachable, -2 this node is the attachment")
+    )
+    group_ptr: NDArray[np.int64] = field(metadata=column("(groups + 1,), first candidate of each group"))
+    group_ports: NDArray[np.int32] = field(metadata=column("global ids of the candidates, ascending within a group"))
+    group_weights: NDArray[np.int32] = field(metadata=column("weight of each candidate"))
+    second_of: NDArray[np.int32] = field(
+        default_factory=lambda: np.empty((0, 0), np.int32),
+        metadata=column(
+            "(nodes, attachments), group of the ports to other switches from which an attachment can be reached and "
+            "that are on no shortest path, -1: none; (0, 0) where no policy asks"
+        ),
+    )
+    distance: NDArray[np.int16] = field(
+        default_factory=lambda: np.empty((0, 0), np.int16),
+        metadata=column("(nodes, attachments), hops over switches, -1 unreachable; (0, 0) where no policy asks"),
+    )
+    layer_group: NDArray[np.int32] = field(
+        default_factory=lambda: np.empty((0, 0, 0), np.int32),
+        metadata=column(
+            "(layers, nodes, attachments), candidate group in each layer, -1: the shortest paths hold; "
+            "(0, 0, 0) without layers"
+        ),
+    )
+    layer_of: NDArray[np.int32] = field(
+        default_factory=lambda: np.empty((0, 0, 0), np.int32),
+        metadata=column(
+            "(attachments, attachments, ways), layer of each way from the first to the second, -1: the shortest paths; "
+            "ways are chosen by entropy"
+        ),
+    )
+    pinned_ways: int = field(
+        default=0,
+        metadata=setting("how many of the ways, the first ones, are chosen by entropies below this number alone"),
+    )
 
-    group_of: NDArray[np.int32]
-    group_ptr: NDArray[np.int64]
-    group_ports: NDArray[np.int32]
-    group_weights: NDArray[np.int32]
-    second_of: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0), np.int32))
-    distance: NDArray[np.int16] = field(default_factory=lambda: np.empty((0, 0), np.int16))
-    layer_group: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0, 0), np.int32))
-    layer_of: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 0, 0), np.int32))
-    pinned_ways: int = 0
+    @property
+    def ways(self) -> int:
+        """Ways of each pair of attachments."""
+        return int(self.layer_of.shape[2])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PacketInput:
     """All input of a packet engine.
 
-    Shapes: N nodes, P ports, C classes, R ranks.
+    The fields have their meaning in `PACKET_INPUT`. Shapes: N nodes, P ports, C classes, R ranks, A attachments.
 
     Attributes
     ----------
-    seed, until_ps : the run's seed; the run ends before the first event at or after ``until_ps`` (NEVER_PS: quiescence)
-    node_kind, node_device : (N,), `weftwork.spec.fabric.HOST` or `SWITCH`; row of ``nics`` or ``switches``
-    port_base : (N + 1,), first port of each node; ports of a node are contiguous
-    port_node, port_peer : (P,), int32
-    port_rate_bps, port_delay_ps : (P,), int64; of the direction that leaves the port
-    port_loss, port_corruption : (P,), float64
-    port_headroom_bytes : (P,), of each lossless class whose ingress is the port
-    port_kmin_bytes, port_kmax_bytes : (P,), ECN thresholds of a switch's egress; 0 at hosts
-    shared_bytes : (N,), size of the shared part of a switch's buffer
-    port_credit_bytes : (P,), room of each lane whose ingress is the port; 0 without credits between links
-    node_tier, node_group : (N,), tier (0: hosts), and pod or group (-1: none)
-    attachment : (P,), index of the attachment for the port of a host, else -1
-    destination_number, port_stride : (P,), what a port selection by destination sees; see `weftwork.topology.digits`
-    attach_node : (A,), node of each attachment
-    port_kind : (P,), kind of the port's link, as ``channel_rule`` tells them apart; -1: a link of a host
-    channel_rule : shape (2, kinds + 1, virtual channels, kinds), next virtual channel by whether a new part of the way
-        begins, kind of the link in (links of hosts first), channel held and kind of the link out
-    detour_order, detour_base, detour_group : attachments that a detour may go by, those of a group one after the
-        other; where each group begins; (A,), the group of each attachment
-    detour_by_group : whether detours avoid the group of the destination too; else only the source's
-    class_priority, class_lossless : (C,), ascending priorities in use, each ``virtual_channels`` times
-    control_class : index of the class of ACK, NAK, CNP, CREDIT, REQUEST and PROBE
-    trim_class : index of the class of packets that were cut
-    virtual_channels : classes of one priority, which follow each other
-    fabric_base_rtt_ps : longest base RTT of any two NIC ports, 0 where no policy reads it
     routes : tables; the first holds from time 0
-    instants : `INSTANT_DTYPE`, ordered by time and then as they are applied
-    ops, streams, tables : the job's programs; streams of one program are contiguous and in order
-    digits : `DIGIT_DTYPE`, terms of the numbers of parts
-    rank_program : (R,), program of each rank
-    rank_ports : (R, K), global ids of the NIC ports of each rank, the usual one first
-    rank_gpu : (R,), `GPU_DTYPE`
-    tokens : how many tokens a rank has
-    has_receives : whether any program has a `Receive`
-    pins : `PIN_DTYPE`, queue pairs whose own entropy is given, so that they take a pinned way; no two for one
+    transport : sizes and recovery
     congestion_control, path_selection, port_selection : policies; no path selection means constant entropy
     """
 
-    seed: int
-    until_ps: int
-    node_kind: NDArray[np.int8]
-    node_device: NDArray[np.int32]
-    port_base: NDArray[np.int64]
-    port_node: NDArray[np.int32]
-    port_peer: NDArray[np.int32]
-    port_rate_bps: NDArray[np.int64]
-    port_delay_ps: NDArray[np.int64]
-    port_loss: NDArray[np.float64]
-    port_corruption: NDArray[np.float64]
-    port_headroom_bytes: NDArray[np.int64]
-    port_kmin_bytes: NDArray[np.int64]
-    port_kmax_bytes: NDArray[np.int64]
-    port_credit_bytes: NDArray[np.int64]
-    shared_bytes: NDArray[np.int64]
-    node_tier: NDArray[np.int64]
-    node_group: NDArray[np.int64]
-    attachment: NDArray[np.int32]
-    destination_number: NDArray[np.int64]
-    port_stride: NDArray[np.int64]
-    attach_node: NDArray[np.int32]
-    port_kind: NDArray[np.int64]
-    channel_rule: NDArray[np.int8]
-    detour_order: NDArray[np.int32]
-    detour_base: NDArray[np.int64]
-    detour_group: NDArray[np.int32]
-    detour_by_group: bool
-    switches: NDArray[np.void]
-    nics: NDArray[np.void]
-    class_priority: NDArray[np.int64]
-    class_lossless: NDArray[np.int64]
-    control_class: int
-    trim_class: int
-    virtual_channels: int
-    fabric_base_rtt_ps: int
+    seed: int = field(metadata=setting("of the run", "uint64"))
+    until_ps: int = field(
+        metadata=setting("the run ends before the first event at or after it; NEVER_PS: at quiescence")
+    )
+    node_kind: NDArray[np.int8] = field(metadata=column("(N,), HOST or SWITCH of weftwork.spec.fabric", by="NodeId"))
+    node_device: NDArray[np.int32] = field(
+        metadata=column("(N,), row of the NICs or switches", by="NodeId", holds="DeviceId")
+    )
+    port_base: NDArray[np.int64] = field(
+        metadata=column("(N + 1,), first port of each node; ports of a node are contiguous", by="NodeId")
+    )
+    port_node: NDArray[np.int32] = field(metadata=column("(P,), node of each port", by="PortId", holds="NodeId"))
+    port_peer: NDArray[np.int32] = field(
+        metadata=column("(P,), far end of each port; -1 without a link", by="PortId", holds="PortId")
+    )
+    port_rate_bps: NDArray[np.int64] = field(
+        metadata=column("(P,), of the direction that leaves the port", by="PortId")
+    )
+    port_delay_ps: NDArray[np.int64] = field(
+        metadata=column("(P,), of the direction that leaves the port", by="PortId")
+    )
+    port_loss: NDArray[np.float64] = field(metadata=column("(P,), probability", by="PortId"))
+    port_corruption: NDArray[np.float64] = field(metadata=column("(P,), probability", by="PortId"))
+    port_headroom_bytes: NDArray[np.int64] = field(
+        metadata=column("(P,), of each lossless class whose ingress is the port", by="PortId")
+    )
+    port_kmin_bytes: NDArray[np.int64] = field(
+        metadata=column("(P,), ECN threshold of a switch's egress; 0 at hosts", by="PortId")
+    )
+    port_kmax_bytes: NDArray[np.int64] = field(
+        metadata=column("(P,), ECN threshold of a switch's egress; 0 at hosts", by="PortId")
+    )
+    port_credit_bytes: NDArray[np.int64] = field(
+        metadata=column("(P,), room of each lane whose ingress is the port; 0 without link credits", by="PortId")
+    )
+    shared_bytes: NDArray[np.int64] = field(
+        metadata=column("(N,), size of the shared part of a switch's buffer", by="NodeId")
+    )
+    node_tier: NDArray[np.int64] = field(metadata=column("(N,), 0: hosts", by="NodeId"))
+    node_group: NDArray[np.int64] = field(metadata=column("(N,), pod or group; -1: none", by="NodeId"))
+    attachment: NDArray[np.int32] = field(
+        metadata=column("(P,), attachment for the port of a host, else -1", by="PortId", holds="AttachmentId")
+    )
+    destination_number: NDArray[np.int64] = field(
+        metadata=column("(P,), for a port selection by destination; see weftwork.topology.digits", by="PortId")
+    )
+    port_stride: NDArray[np.int64] = field(
+        metadata=column("(P,), for a port selection by destination; see weftwork.topology.digits", by="PortId")
+    )
+    attach_node: NDArray[np.int32] = field(metadata=column("(A,), node of each attachment"))
+    port_kind: NDArray[np.int64] = field(
+        metadata=column("(P,), kind of the port's link, as the channel rule has it; -1: a link of a host", by="PortId")
+    )
+    channel_rule: NDArray[np.int8] = field(
+        metadata=column(
+            "(2, kinds + 1, virtual channels, kinds), next virtual channel by whether a new part of the way begins, "
+            "kind of the link in (links of hosts first), channel held and kind of the link out"
+        )
+    )
+    detour_order: NDArray[np.int32] = field(
+        metadata=column("(A,), attachments that a detour may go by, those of a group one after the other")
+    )
+    detour_base: NDArray[np.int64] = field(
+        metadata=column("(groups + 1,), where each group of the detour order begins")
+    )
+    detour_group: NDArray[np.int32] = field(metadata=column("(A,), group of each attachment"))
+    detour_by_group: bool = field(
+        metadata=setting("detours avoid the group of the destination too; else only the source's", "bool")
+    )
+    switches: NDArray[np.void] = field(metadata=column("settings of switches", by="DeviceId", rows=SWITCH_ROW))
+    nics: NDArray[np.void] = field(metadata=column("settings of NICs", by="DeviceId", rows=NIC_ROW))
+    class_priority: NDArray[np.int64] = field(
+        metadata=column("(C,), ascending priorities in use, once for each virtual channel", by="TrafficClass")
+    )
+    class_lossless: NDArray[np.int64] = field(metadata=column("(C,), 1: flow control", by="TrafficClass"))
+    control_class: int = field(
+        metadata=setting("class of ACK, NAK, CNP, CREDIT, REQUEST and PROBE", "int32", identity="TrafficClass")
+    )
+    trim_class: int = field(metadata=setting("class of packets that were cut", "int32", identity="TrafficClass"))
+    virtual_channels: int = field(metadata=setting("classes of one priority, which follow each other", "int32"))
+    fabric_base_rtt_ps: int = field(
+        metadata=setting("longest base RTT of any two NIC ports, 0 where no policy reads it")
+    )
     routes: tuple[RouteTable, ...]
-    instants: NDArray[np.void]
-    ops: NDArray[np.void]
-    streams: NDArray[np.void]
-    tables: NDArray[np.int64]
-    digits: NDArray[np.void]
-    rank_program: NDArray[np.int32]
-    rank_ports: NDArray[np.int32]
-    rank_gpu: NDArray[np.void]
-    tokens: int
-    has_receives: bool
-    pins: NDArray[np.void]
+    instants: NDArray[np.void] = field(
+        metadata=column("changes of the fabric, ordered by time and then as they are applied", rows=INSTANT_ROW)
+    )
+    ops: NDArray[np.void] = field(metadata=column("operations of the job's programs", rows=OP_ROW))
+    streams: NDArray[np.void] = field(
+        metadata=column("streams of the programs; those of one program are contiguous and in order", rows=STREAM_ROW)
+    )
+    tables: NDArray[np.int64] = field(metadata=column("peers and coordinates of ranks that operations look up"))
+    digits: NDArray[np.void] = field(metadata=column("terms of the numbers of parts", rows=DIGIT_ROW))
+    rank_program: NDArray[np.int32] = field(
+        metadata=column("(R,), program of each rank", by="RankId", holds="ProgramId")
+    )
+    rank_ports: NDArray[np.int32] = field(
+        metadata=column("(R, K), NIC ports of each rank, the usual one first", holds="PortId")
+    )
+    rank_gpu: NDArray[np.void] = field(
+        metadata=column("(R,), ports of each rank inside its server", by="RankId", rows=GPU_ROW)
+    )
+    tokens: int = field(metadata=setting("of a rank"))
+    has_receives: bool = field(metadata=setting("any program has a Receive", "bool"))
+    pins: NDArray[np.void] = field(
+        metadata=column("queue pairs that take a pinned way, as their entropy is given; one row for each", rows=PIN_ROW)
+    )
     transport: Transport
     congestion_control: LoadedPolicy
     path_selection: LoadedPolicy | None
     port_selection: LoadedPolicy
+
+    @property
+    def link_kinds(self) -> int:
+        """Kinds of links between switches."""
+        return int(self.channel_rule.shape[3])
 
     @property
     def has_telemetry(self) -> bool:
@@ -404,3 +267,27 @@ class PacketInput:
         pauses = np.unique(np.stack([quanta, self.port_rate_bps], axis=1)[of_switch], axis=0).tolist()
         longest_ps = (serialisation_ps(PAUSE_UNIT_BYTES * units, rate_bps) for units, rate_bps in pauses)
         return max(LEAST_WATCH_PS, *longest_ps, 0)
+
+
+ROUTE_TABLE: Final = Input(
+    struct="RouteTable",
+    text="Next hops at one time.",
+    members=(*members_of(RouteTable), whole("ways", "of each pair of attachments")),
+)
+PACKET_INPUT: Final = Input(
+    struct="PacketInputRows",
+    text="What crosses of weftwork.engine.packet_input.PacketInput.",
+    members=(
+        *members_of(PacketInput),
+        whole("link_kinds", "kinds of links between switches in the channel rule"),
+        flag("has_telemetry", "a policy of the sender needs telemetry of switches"),
+        flag("has_path_load", "a policy of the sender needs the load of the busiest port on a path"),
+        flag("echoes_time", "packets carry their departure time, which ACKs and NAKs echo"),
+        flag("echoes_entropy", "ACKs and NAKs echo the entropy of their packet"),
+        flag("extended", "a policy reads what only an extended packet carries"),
+        flag("wide", "a policy reads or writes what only a wide packet carries"),
+        flag("keeps_segments", "a control sends several packets back to back"),
+        whole("watch_ps", "between two checks for a deadlock"),
+        whole("stop_before_call", "of a step: the run stops there with its records; 0: nowhere"),
+    ),
+)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.base.errors import Mistake
 from weftwork.base.grammar import plural
-from weftwork.engine.packet_input import PIN_DTYPE
 from weftwork.engine.programs import walk
+from weftwork.engine.rows.fabric import PIN_DTYPE
 from weftwork.spec.fabric import HOST
 from weftwork.spec.job import Collect, Send
 from weftwork.spec.routing import EVERY_CHANNEL, MOST_PATHS
@@ -27,38 +26,39 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from weftwork.base.findings import Findings
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
     from weftwork.spec.routing import Pin, Routing
 
-__all__ = ["pin_mistakes", "pin_rows", "routing_mistakes"]
+__all__ = ["check_pins", "check_routing", "pin_rows"]
 
 _MOST_CHANNEL = 0xFFFF  # a flow's identity keeps 16 bits for it
 
 
-def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[Mistake]:
+def check_routing(fabric: Fabric, job: Job | None, routing: Routing, findings: Findings) -> None:
     """Find impossible routing requests.
 
     Parameters
     ----------
     fabric, routing : whose pins name ports
     job : that runs on it; None where it has no place on the fabric, which is told elsewhere
+    findings : take them
     """
-    mistakes: list[Mistake] = []
     if not 0 <= routing.paths <= MOST_PATHS:
         text = f"found {plural(routing.paths, 'path')}, wanted 1 to {MOST_PATHS}, or 0 for all shortest paths"
-        mistakes.append(Mistake(path="fabric.paths", text=text))
+        findings.wrong("fabric.paths", text)
     linked = same_tier_link(fabric) if routing.up_down else None
     if linked is not None:
-        mistakes.append(_no_direction(fabric, linked))
+        findings.wrong("fabric.routing", _no_direction(fabric, linked), "shortest")
     plans = {len(pin.later) for pin in routing.pins} - {len(routing.plan_at_ps)}
     if plans or list(routing.plan_at_ps) != sorted(set(routing.plan_at_ps)):
         text = (
             f"found pins with {sorted(plans)} later paths, wanted one for each of "
             f"{plural(len(routing.plan_at_ps), 'instant')}"
         )
-        mistakes.append(Mistake(path="fabric.engineering", text=f"{text}, which are to ascend"))
-        return mistakes
+        findings.wrong("fabric.engineering", f"{text}, which are to ascend")
+        return
     sound: list[tuple[int, Pin]] = []
     for index, pin in enumerate(routing.pins):
         wrong = _way_mistake(fabric, pin)
@@ -67,18 +67,19 @@ def routing_mistakes(fabric: Fabric, job: Job | None, routing: Routing) -> list[
         if wrong is None:
             sound.append((index, pin))
         else:
-            mistakes.append(Mistake(path=f"fabric.pinned.{index}", text=wrong))
-    return mistakes + ([] if job is None else pin_mistakes(fabric, job, sound))
+            findings.wrong(f"fabric.pinned.{index}", wrong)
+    if job is not None:
+        check_pins(fabric, job, sound, findings)
 
 
-def pin_mistakes(fabric: Fabric, job: Job, pins: Sequence[tuple[int, Pin]]) -> list[Mistake]:
+def check_pins(fabric: Fabric, job: Job, pins: Sequence[tuple[int, Pin]], findings: Findings) -> None:
     """Find pins without ranks, and two pins of one pair of ranks.
 
     Parameters
     ----------
     pins : each with its number among those of the scenario, and with a sound path
+    findings : take them
     """
-    mistakes: list[Mistake] = []
     known: dict[tuple[int, int, int], int] = {}
     by_rail = bool(pins) and _sends_by_rail(job)
     rank_node = fabric.hosts[job.placement.host]
@@ -89,17 +90,16 @@ def pin_mistakes(fabric: Fabric, job: Job, pins: Sequence[tuple[int, Pin]]) -> l
             if not np.isin(rank_node, fabric.ports.node[list(ends)]).any():
                 absent = True
                 lone = f"no rank of the job runs on '{fabric.node_names[fabric.ports.node[ends[0]]]}'"
-                mistakes.append(Mistake(path=f"{path}.{key}", text=lone))
+                findings.wrong(f"{path}.{key}", lone)
         pairs = [] if absent else _queue_pairs(fabric, job, pin, by_rail=by_rail)
         if not absent and not pairs:
             names = [fabric.node_names[fabric.ports.node[ends[0]]] for ends in (pin.sources, pin.destinations)]
             lone = f"no rank of '{names[0]}' sends to one of '{names[1]}' by the NIC ports where this path ends"
-            mistakes.append(Mistake(path=path, text=lone))
+            findings.wrong(path, lone)
         before = {first for pair in pairs if (first := known.setdefault(pair, index)) != index}
         if before:
             twice = f"pins the same queue pairs as fabric.pinned.{min(before)}; each has one path"
-            mistakes.append(Mistake(path=path, text=twice))
-    return mistakes
+            findings.wrong(path, twice)
 
 
 def pin_rows(fabric: Fabric, job: Job, routing: Routing) -> NDArray[np.void]:
@@ -203,18 +203,17 @@ def _path_mistake(fabric: Fabric, path: Sequence[int], ends: Sequence[int]) -> s
     return None
 
 
-def _no_direction(fabric: Fabric, link: int) -> Mistake:
+def _no_direction(fabric: Fabric, link: int) -> str:
     """Mistake of linked switches in one tier.
 
     Nothing tells up from down between them.
     """
     a, b = (int(fabric.links[end][link]) for end in ("a", "b"))
-    text = (
+    return (
         f"found up-down, but '{fabric.node_names[a]}' and '{fabric.node_names[b]}' are linked and both of tier"
         f" {fabric.node_tier[a]}, so that a hop between them goes neither up nor down; wanted a fabric whose links"
         " between switches all join two tiers, or shortest or k-shortest"
     )
-    return Mistake(path="fabric.routing", text=text, fix="shortest")
 
 
 def _valley_mistake(fabric: Fabric, pin: Pin) -> str | None:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.clock import NEVER_PS, SECOND_PS
-from weftwork.base.errors import Mistake
 from weftwork.base.grammar import plural
-from weftwork.engine.packet_input import AXIS_DTYPE, COLLECT_DTYPE, DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
+from weftwork.engine.rows.job import AXIS_DTYPE, COLLECT_DTYPE, DIGIT_DTYPE, OP_DTYPE, STREAM_DTYPE, Op, Rule
 from weftwork.spec.job import (
     Arrivals,
     At,
     Await,
     Collect,
     Compute,
+    Grid,
     Group,
     Job,
     Loop,
@@ -37,12 +37,14 @@ from weftwork.spec.job import (
 from weftwork.spec.peers import coordinates, peers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from weftwork.base.findings import Findings
+
 __all__ = [
-    "MAX_CHANNEL", "FlatJob", "counters_of", "flatten", "job_mistakes", "priorities_of", "walk",
+    "MAX_CHANNEL", "FlatJob", "check_job", "counters_of", "flatten", "priorities_of", "walk",
 ]  # fmt: skip
 
 MAX_CHANNEL = (1 << 16) - 1  # a flow's identity keeps 16 bits for it
@@ -71,22 +73,23 @@ class FlatJob:
     has_receives: bool
 
 
-def walk(job: Job) -> Iterator[tuple[int, Operation, int]]:
-    """Yield every operation once, with its program and loop count.
+def walk(job: Job) -> list[tuple[int, Operation, int]]:
+    """Every operation once, with its program and loop count.
 
     The loop is the innermost loop around it (1 outside).
     """
+    walked: list[tuple[int, Operation, int]] = []
 
-    def inside(operations: tuple[Operation, ...], count: int) -> Iterator[tuple[Operation, int]]:
+    def add(program: int, operations: tuple[Operation, ...], count: int) -> None:
         for operation in operations:
-            yield operation, count
+            walked.append((program, operation, count))
             if isinstance(operation, Loop):
-                yield from inside(operation.body, operation.count)
+                add(program, operation.body, operation.count)
 
     for index, program in enumerate(job.programs):
         for stream in program.streams:
-            for operation, count in inside(stream, 1):
-                yield index, operation, count
+            add(index, stream, 1)
+    return walked
 
 
 def priorities_of(job: Job, default: int) -> set[int]:
@@ -288,27 +291,29 @@ class _Rows:
         return self._table_at[table]
 
 
-def job_mistakes(job: Job, host_of_rank: NDArray[np.int64], *, by_packet: bool = True) -> list[Mistake]:
+def check_job(job: Job, host_of_rank: NDArray[np.int64], findings: Findings, *, by_packet: bool = True) -> None:
     """Find mistakes of a job that no engine can run.
 
-    They are peers out of range, sends to oneself, wrong groups, negative sizes and times.
+    They are peers out of range, sends to oneself, wrong groups, negative sizes and times, and collectives whose order
+    nobody knows.
 
     Parameters
     ----------
     job : its programs
     host_of_rank : shape (ranks,), the node of each rank
+    findings : take them
     by_packet : also what only the flow engine can run: whole collectives, and several jobs in one
     """
-    mistakes: list[Mistake] = []
-    if by_packet and any(job.first_rank):
-        several = "found programs that count from another rank than 0, which only the flow engine runs: fidelity: flow"
-        mistakes.append(Mistake(path="job.first_rank", text=several))
     if len(job.first_rank) not in {0, len(job.programs)}:
         wrong = (
             f"found {plural(len(job.first_rank), 'first rank')}, wanted one for each of the "
             f"{plural(len(job.programs), 'program')}"
         )
-        return [Mistake(path="job.first_rank", text=wrong)]
+        findings.wrong("job.first_rank", wrong)
+        return
+    if by_packet and any(job.first_rank):
+        several = "found programs that count from another rank than 0, which only the flow engine runs: fidelity: flow"
+        findings.wrong("job.first_rank", several)
     members = [np.flatnonzero(job.rank_program == index) for index in range(len(job.programs))]
     # A switch of NVLink names the same peers once for each slice, piece and channel, and each costs ranks x counters.
     of_peer: dict[tuple[int, int, Peer], str | None] = {}
@@ -327,8 +332,36 @@ def job_mistakes(job: Job, host_of_rank: NDArray[np.int64], *, by_packet: bool =
         if text is None and isinstance(operation, Arrivals):
             text = _arrivals_mistake(job, operation, members[index], host_of_rank, first)
         if text is not None:
-            mistakes.append(Mistake(path=f"job.programs.{index}.{type(operation).__name__}", text=text))
-    return mistakes
+            findings.wrong(f"job.programs.{index}.{type(operation).__name__}", text)
+    _check_order(job, findings)
+
+
+def _check_order(job: Job, findings: Findings) -> None:
+    """Find collectives whose members may call them in different orders.
+
+    Calls of a channel of a group meet by their order, and two streams of a rank have none.
+    """
+    for index, program in enumerate(job.programs):
+        stream_of: dict[tuple[Grid, int], int] = {}
+        for number, stream in enumerate(program.streams):
+            for group, channel in _collected(stream):
+                if stream_of.setdefault((group, channel), number) != number:
+                    text = (
+                        f"streams {stream_of[group, channel]} and {number} both call collectives on channel {channel} "
+                        f"of {group}, wanted a channel for each: ranks may call them in different orders"
+                    )
+                    findings.wrong(f"job.programs.{index}.Collect", text)
+
+
+def _collected(operations: tuple[Operation, ...]) -> set[tuple[Grid, int]]:
+    """Groups and channels of the collectives of a stream."""
+    found = set()
+    for operation in operations:
+        if isinstance(operation, Loop):
+            found |= _collected(operation.body)
+        elif isinstance(operation, Collect):
+            found.add((operation.group, operation.channel))
+    return found
 
 
 def _value_mistake(  # noqa: PLR0911 - one answer for each operation

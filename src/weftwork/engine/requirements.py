@@ -3,7 +3,7 @@
 A policy names its needs in ``PLUGIN.needs``; a fabric or a transport that lacks one refuses the scenario with a
 sentence. What the packet engine always has is never refused: times, echoes and requests cost bytes in headers, and
 queues, distances and longer paths (``queue``, ``hops-left``, ``non-minimal``) cost nothing.
-Reordering is judged apart (`reordering_mistakes`), since a user may force it. Flow
+Reordering is judged apart (`check_reordering`), since a user may force it. Flow
 control needs pauses that last until they are refreshed.
 """
 
@@ -11,22 +11,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from weftwork.base.caveat import Caveat, caveats_by_subject
-from weftwork.base.errors import Mistake
 from weftwork.base.fix import Settings
 from weftwork.engine.ecn import least_unmarked_bytes
 from weftwork.engine.headroom import refresh_wait_bytes
 from weftwork.policies.interface import HOPS
-from weftwork.policies.needed import reads_host_delay
+from weftwork.policies.needed import reads_host_delay, unfilled_reads
 from weftwork.policies.reads import accesses
 from weftwork.topology.routing import attachments, hops_left
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from weftwork.base.findings import Findings
     from weftwork.policies.interface import PortSelection
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.fabric import Fabric
@@ -34,17 +33,17 @@ if TYPE_CHECKING:
     from weftwork.spec.transport import Transport
 
 __all__ = [
-    "detour_mistakes", "host_delay_caveats", "pause_caveats", "pause_mistakes", "reordering_caveats",
-    "reordering_mistakes", "requirement_mistakes", "switches_on_longest_path", "telemetry_mistakes",
+    "check_detours", "check_pauses", "check_reordering", "check_requirements", "check_telemetry", "note_host_delays",
+    "note_pauses", "note_reordering", "note_unfilled", "switches_on_longest_path",
 ]  # fmt: skip
 
 _HALF_QUANTUM_BYTES = 32  # a quantum is 512 bit times (IEEE 802.3, annex 31B); a pause is sent again after half of it
 _KEYS = ("transport.congestion_control", "transport.path_selection", "transport.port_selection")
 
 
-def requirement_mistakes(
-    fabric: Fabric, transport: Transport, policies: Sequence[LoadedPolicy | None]
-) -> list[Mistake]:
+def check_requirements(
+    fabric: Fabric, transport: Transport, policies: Sequence[LoadedPolicy | None], findings: Findings
+) -> None:
     """Find requirements that the fabric or the transport does not meet.
 
     Parameters
@@ -52,21 +51,28 @@ def requirement_mistakes(
     fabric : its switches offer ECN and telemetry, or do not
     transport : its priorities are lossless, or are not
     policies : congestion control, path selection and port selection, in this order; None where there is none
+    findings : take each mistake once: switches that differ in their hash alone say the same
     """
-    mistakes = [Mistake(path="transport", text=text) for text in transport.contradictions()]
+    for key, text in dict.fromkeys(_unmet(fabric, transport, policies)):
+        findings.wrong(key, text)
+
+
+def _unmet(fabric: Fabric, transport: Transport, policies: Sequence[LoadedPolicy | None]) -> Iterator[tuple[str, str]]:
+    """Yield the key and the words of each requirement that is not met."""
+    yield from (("transport", text) for text in transport.contradictions())
     unmarked = least_unmarked_bytes(fabric)
     for key, policy in zip(_KEYS, policies, strict=True):
         if policy is None:
             continue
         needs = policy.plugin.needs
         if "trimming" in needs:
-            mistakes += _trimming_mistakes(transport, key, policy.name)
+            yield from _untrimmed(transport, key, policy.name)
         for device, unmarked_bytes in zip(fabric.switches, unmarked, strict=True):
             marks = unmarked_bytes < device.buffer_bytes  # whether a queue can ever be long enough for a mark
             if not needs.isdisjoint(("telemetry", "path-load")) and not device.telemetry:
                 offered = " and ".join(_offered(transport, marks=marks)) or "neither ECN nor flow control"
                 text = f"{policy.name} needs in-band telemetry; switch '{device.name}' offers {offered}; set"
-                mistakes.append(Mistake(path=key, text=f"{text} fabric.switch.telemetry: true"))
+                yield key, f"{text} fabric.switch.telemetry: true"
             if "ecn" in needs and not marks:
                 text = f"{policy.name} needs ECN marks; switch '{device.name}' marks above {unmarked_bytes:,} B, "
                 which = "kmin, which" if device.ecn.pmax > 0 else "pmax, which is 0, or kmax, which"
@@ -74,11 +80,10 @@ def requirement_mistakes(
                     f"more than its buffer of {device.buffer_bytes:,} B can hold; set fabric.switch.ecn.{which}"
                     " otherwise follows the rate of each port, or take a larger buffer"
                 )
-                mistakes.append(Mistake(path=key, text=text + held))
-    return list(dict.fromkeys(mistakes))  # switches that differ in their hash alone say the same
+                yield key, text + held
 
 
-def _trimming_mistakes(transport: Transport, key: str, name: str) -> Iterator[Mistake]:
+def _untrimmed(transport: Transport, key: str, name: str) -> Iterator[tuple[str, str]]:
     """Mistakes of trimming without a size of cut packets.
 
     `Transport.contradictions` asks for selective repeat.
@@ -89,14 +94,14 @@ def _trimming_mistakes(transport: Transport, key: str, name: str) -> Iterator[Mi
             " (trim_bytes is 0); set transport.flow_control: none, transport.recovery: selective-repeat and"
             " transport.trimming: true"
         )
-        yield Mistake(path=key, text=text)
+        yield key, text
     elif transport.data_priority in transport.lossless_priorities:
         text = (
             f"{name} needs packets that are cut where a queue is full; priority {transport.data_priority}, that of the"
             f" data, is lossless in transport '{transport.name}', so that none is cut; take it out of"
             " lossless_priorities"
         )
-        yield Mistake(path=key, text=text)
+        yield key, text
 
 
 def switches_on_longest_path(fabric: Fabric, link_up: NDArray[np.bool_], *, up_down: bool = False) -> int:
@@ -114,9 +119,9 @@ def switches_on_longest_path(fabric: Fabric, link_up: NDArray[np.bool_], *, up_d
     return int(hops_left(fabric, link_up, attach_node, up_down=up_down).hops[attach_node].max()) + 1
 
 
-def telemetry_mistakes(
-    policies: Sequence[LoadedPolicy | None], fabric: Fabric, switches: Sequence[int]
-) -> list[Mistake]:
+def check_telemetry(
+    policies: Sequence[LoadedPolicy | None], fabric: Fabric, switches: Sequence[int], findings: Findings
+) -> None:
     """Find policies that would see only a part of a path.
 
     A packet carries `HOPS` switches at most.
@@ -129,20 +134,18 @@ def telemetry_mistakes(
     """
     longest = max(switches, default=0)
     if longest <= HOPS:
-        return []
+        return
     when = "a path" if switches[0] == longest else "a path around a fault"
     text = (
         f"needs in-band telemetry, and a packet carries that of {HOPS} switches; {when} in '{fabric.name}' passes"
         f" {longest}; wanted shorter paths, or a policy without telemetry"
     )
-    return [
-        Mistake(path=key, text=f"{policy.name} {text}")
-        for key, policy in zip(_KEYS, policies, strict=True)
-        if policy is not None and "telemetry" in policy.plugin.needs
-    ]
+    for key, policy in zip(_KEYS, policies, strict=True):
+        if policy is not None and "telemetry" in policy.plugin.needs:
+            findings.wrong(key, f"{policy.name} {text}")
 
 
-def detour_mistakes(port_selection: LoadedPolicy, routing: Routing) -> list[Mistake]:
+def check_detours(port_selection: LoadedPolicy, routing: Routing, findings: Findings) -> None:
     """Find port selections that leave up-down routes.
 
     They lead packets off the routes, where these never go down and then up again.
@@ -153,7 +156,7 @@ def detour_mistakes(port_selection: LoadedPolicy, routing: Routing) -> list[Mist
     routing : its rule, and its pins, whose layers packets may change
     """
     if not routing.up_down:
-        return []
+        return
     plugin = cast("PortSelection", port_selection.plugin)
     passes = any((one.record, one.name) == ("signal", "via") for one in accesses(port_selection) if one.is_write)
     ways = {
@@ -163,10 +166,10 @@ def detour_mistakes(port_selection: LoadedPolicy, routing: Routing) -> list[Mist
     }
     text = " and ".join(words for words, is_there in ways.items() if is_there)
     if not text:
-        return []
+        return
     text = f"'{port_selection.name}' {text}, which may lead down and then up again, and fabric.routing is up-down"
     text += "; wanted another policy, such as ecmp, or fabric.routing: shortest"
-    return [Mistake(path="transport.port_selection", text=text, fix="ecmp")]
+    findings.wrong("transport.port_selection", text, "ecmp")
 
 
 def _offered(transport: Transport, *, marks: bool) -> list[str]:
@@ -174,8 +177,25 @@ def _offered(transport: Transport, *, marks: bool) -> list[str]:
     return [*(["ECN"] if marks else []), *control]
 
 
-def host_delay_caveats(fabric: Fabric, transport: Transport, *policies: LoadedPolicy | None) -> dict[str, Caveat]:
-    """Caveats of host-delay policies if no host delays anything.
+def note_unfilled(policies: Iterable[LoadedPolicy | None], findings: Findings) -> None:
+    """Note a user's policies that read what no engine fills for them.
+
+    A step of Weftwork may have a branch that only a need of its routing opens.
+
+    Parameters
+    ----------
+    policies : of any kind; None where there is none
+    """
+    for policy in policies:
+        if policy is not None and not policy.is_shipped:
+            for need, text in unfilled_reads(policy).items():
+                findings.note(f"{policy.name}.{need}", "mismatch", f"'{policy.name}': {text}")
+
+
+def note_host_delays(
+    fabric: Fabric, transport: Transport, policies: Iterable[LoadedPolicy | None], findings: Findings
+) -> None:
+    """Note host-delay policies if no host delays anything.
 
     Parameters
     ----------
@@ -184,19 +204,17 @@ def host_delay_caveats(fabric: Fabric, transport: Transport, *policies: LoadedPo
     policies : of any kind; None where there is none
     """
     if any(nic.has_host_interface for nic in fabric.nics) or transport.host_packet_ps or transport.host_byte_ps:
-        return {}
+        return
     text = (
         "reads the delay in the receiving host, which is always 0 here: the host takes every packet at once; set"
         " fabric.nic.pcie_rate"
     )
-    return caveats_by_subject(
-        Caveat(subject=f"{policy.name}.host_delay", kind="note", text=f"'{policy.name}' {text}")
-        for policy in policies
-        if policy is not None and reads_host_delay(policy)
-    )
+    for policy in policies:
+        if policy is not None and reads_host_delay(policy):
+            findings.note(f"{policy.name}.host_delay", "note", f"'{policy.name}' {text}")
 
 
-def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) -> list[Mistake]:
+def check_reordering(transport: Transport, policies: Sequence[LoadedPolicy | None], findings: Findings) -> None:
     """Find policies with several paths per queue pair and a strict receiver.
 
     Such a receiver does not keep packets that come early.
@@ -207,43 +225,39 @@ def reordering_mistakes(transport: Transport, *policies: LoadedPolicy | None) ->
     policies : path selection and port selection; None where there is none
     """
     if transport.reorder_tolerant or transport.recovery == "selective-repeat":
-        return []
+        return
     what = "go-back-n takes for losses" if transport.recovery == "go-back-n" else "the receiver discards"
-    return [
-        Mistake(
-            path=f"transport.{policy.kind}",
-            text=f"'{policy.name}' brings packets out of order, which {what};"
-            " set transport.reorder_tolerant: true, or transport.force: true to see the collapse",
-            fix=Settings((("transport.reorder_tolerant", "true"),)),
-        )
-        for policy in policies
-        if policy is not None
-        and (getattr(policy.plugin, "reorders", "never") == "always" or "reorder-tolerance" in policy.plugin.needs)
-    ]
+    for policy in policies:
+        if policy is None:
+            continue
+        reorders = getattr(policy.plugin, "reorders", "never") == "always"
+        if reorders or "reorder-tolerance" in policy.plugin.needs:
+            text = (
+                f"'{policy.name}' brings packets out of order, which {what};"
+                " set transport.reorder_tolerant: true, or transport.force: true to see the collapse"
+            )
+            findings.wrong(f"transport.{policy.kind}", text, Settings((("transport.reorder_tolerant", "true"),)))
 
 
-def reordering_caveats(transport: Transport, *policies: LoadedPolicy | None) -> dict[str, Caveat]:
-    """Caveats of policies that move flows, with a strict receiver.
+def note_reordering(transport: Transport, policies: Sequence[LoadedPolicy | None], findings: Findings) -> None:
+    """Note policies that move flows, with a strict receiver.
 
-    Such a receiver keeps no packet that comes early. Parameters are those of `reordering_mistakes`. A flow that moves
+    Such a receiver keeps no packet that comes early. Parameters are those of `check_reordering`. A flow that moves
     may overtake itself, once for each move.
     """
     if transport.reorder_tolerant or transport.recovery == "selective-repeat":
-        return {}
+        return
     answer = "goes back for them" if transport.recovery == "go-back-n" else "waits for a timeout"
-    return caveats_by_subject(
-        Caveat(
-            subject=f"transport.{policy.kind}",
-            kind="note",
-            text=f"'{policy.name}' moves flows, and packets may overtake others at a move: the receiver discards them,"
-            f" and the sender {answer}; transport.reorder_tolerant: true would keep them",
-        )
-        for policy in policies
-        if policy is not None and getattr(policy.plugin, "reorders", "never") == "on-move"
-    )
+    for policy in policies:
+        if policy is not None and getattr(policy.plugin, "reorders", "never") == "on-move":
+            text = (
+                f"'{policy.name}' moves flows, and packets may overtake others at a move: the receiver discards them,"
+                f" and the sender {answer}; transport.reorder_tolerant: true would keep them"
+            )
+            findings.note(f"transport.{policy.kind}", "note", text)
 
 
-def pause_mistakes(fabric: Fabric, transport: Transport, lossless: int) -> list[Mistake]:
+def check_pauses(fabric: Fabric, transport: Transport, lossless: int, findings: Findings) -> None:
     """Find pauses that are too short.
 
     Their refreshes come faster than a port can send them, so that it sends nothing else.
@@ -255,7 +269,6 @@ def pause_mistakes(fabric: Fabric, transport: Transport, lossless: int) -> list[
     lossless : how many priorities in use are lossless
     """
     frames = lossless * (transport.pause_frame_bytes + transport.interframe_bytes)
-    mistakes: list[Mistake] = []
     for key, name, quanta in _pausing(fabric):
         half = quanta * _HALF_QUANTUM_BYTES
         if lossless and half <= frames:
@@ -264,18 +277,16 @@ def pause_mistakes(fabric: Fabric, transport: Transport, lossless: int) -> list[
                 f" the frames for it take {frames:,} B, so that they would fill the link; set at least"
                 f" {frames // _HALF_QUANTUM_BYTES + 1}, or flow_control: none"
             )
-            mistakes.append(Mistake(path=f"fabric.{key}.pause_quanta", text=text))
-    return mistakes
+            findings.wrong(f"fabric.{key}.pause_quanta", text)
 
 
-def pause_caveats(fabric: Fabric, transport: Transport, lossless: int) -> dict[str, Caveat]:
-    """Caveats of pauses that may expire before a refresh.
+def note_pauses(fabric: Fabric, transport: Transport, lossless: int, findings: Findings) -> None:
+    """Note pauses that may expire before a refresh.
 
-    They are by ``name.pause_quanta``. Parameters are those of `pause_mistakes`. A packet is then lost only where
+    Parameters are those of `check_pauses`. A packet is then lost only where
     headroom is short as well.
     """
     wait = refresh_wait_bytes(transport)
-    caveats: list[Caveat] = []
     for _, name, quanta in _pausing(fabric):
         half = quanta * _HALF_QUANTUM_BYTES
         if lossless and half <= wait:
@@ -284,8 +295,7 @@ def pause_caveats(fabric: Fabric, transport: Transport, lossless: int) -> dict[s
                 f" {half:,} B, and the refresh may wait for {wait:,} B;"
                 f" {wait // _HALF_QUANTUM_BYTES + 1:,} or more are safe"
             )
-            caveats.append(Caveat(subject=f"{name}.pause_quanta", kind="note", text=text))
-    return caveats_by_subject(caveats)
+            findings.note(f"{name}.pause_quanta", "note", text)
 
 
 def _pausing(fabric: Fabric) -> Iterator[tuple[str, str, int]]:

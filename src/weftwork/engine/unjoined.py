@@ -63,7 +63,7 @@ def first_unjoined(fabric: Fabric, job: Job) -> Unjoined | None:
     Parameters
     ----------
     fabric : without faults
-    job : placed on it; one that `weftwork.engine.programs.job_mistakes` finds nothing wrong with
+    job : placed on it; one that `weftwork.engine.programs.check_job` finds nothing wrong with
     """
     network = networks_of_links(fabric, fabric.links_at_start)
     networks = int(network.max(initial=-1)) + 1

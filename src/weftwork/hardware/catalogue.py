@@ -19,8 +19,9 @@ from weftwork.spec.scenario.devices import NodeModel
 from weftwork.spec.training import Gpu
 
 __all__ = [
-    "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "gpu", "gpu_caveats", "max_ports", "nic", "nic_caveats", "node",
-    "node_caveats", "nodes", "ports_at", "switch", "switch_caveats",
+    "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "gpu", "gpu_caveats", "is_custom_nic",
+    "max_ports", "nic", "nic_caveats", "node",
+    "node_caveats", "nodes", "ports_at", "server_gpu", "switch", "switch_caveats",
 ]  # fmt: skip
 
 _HERE = Path(__file__).parent
@@ -118,6 +119,40 @@ def nic(name: str) -> Nic:
     return Nic(name=name, **{key: row.value(key) for key in row.figures if key in Nic.model_fields})
 
 
+def nic_rates_bps() -> dict[str, int]:
+    """The rate that each NIC is sold with, of all its ports, by name; those without a figure are left out."""
+    return {name: int(row.value("rate_bps")) for name, row in NICS.items() if "rate_bps" in row.figures}
+
+
+def nic_for_rate(rate_bps: int, *, like: str = "") -> str | None:
+    """The slowest NIC that is sold with a rate, or with more; None without one.
+
+    Parameters
+    ----------
+    rate_bps : of all its ports
+    like : a NIC, of whose family others come first, such as connectx-7
+    """
+    family = like.partition("-")[0]
+    fast = [
+        (name.partition("-")[0] != family, rate, name) for name, rate in nic_rates_bps().items() if rate >= rate_bps
+    ]
+    return min(fast)[2] if fast else None
+
+
+def is_custom_nic(node_name: str, nic_name: str) -> bool:
+    """Whether a server of the catalogue is sold with another NIC: the one that its row names, with a source.
+
+    Examples
+    --------
+    >>> [is_custom_nic("dgx-b200", name) for name in ("connectx-7", "connectx-8")], is_custom_nic("plain", "plain")
+    ([False, True], False)
+    """
+    row = SERVERS.get(node_name)
+    if row is None or "nic" not in row.figures:
+        return False
+    return bool(row.value("nic") != nic_name)
+
+
 def node(name: str) -> NodeModel:
     """A server with its NIC, port rate and rails.
 
@@ -143,6 +178,22 @@ def node(name: str) -> NodeModel:
 def nodes() -> dict[str, NodeModel]:
     """All servers of the catalogue by name."""
     return {name: node(name) for name in SERVERS}
+
+
+def server_gpu(name: str) -> str | None:
+    """The GPU of a server, of the catalogue; None for a server that has none or is not of the catalogue.
+
+    Parameters
+    ----------
+    name : of the server
+
+    Examples
+    --------
+    >>> server_gpu("dgx-h100"), server_gpu("plain")
+    ('h100', None)
+    """
+    row = SERVERS.get(name)
+    return None if row is None or "gpu" not in row.figures else str(row.value("gpu"))
 
 
 def gpu(name: str, *, path: str = "training.gpu") -> Gpu:

@@ -14,9 +14,9 @@ from typing import Literal
 
 from weftwork.base.errors import ConfigError, Mistake
 
-__all__ = ["Between", "Linear", "PriceBook", "PriceRow", "Range", "RowKind"]
+__all__ = ["Between", "ClusterPrices", "Linear", "PriceBook", "PriceRow", "Range", "RowKind"]
 
-RowKind = Literal["switch", "nic", "module", "medium", "optical", "appliance"]
+RowKind = Literal["switch", "nic", "module", "medium", "optical", "appliance", "server"]
 Between = Literal["hosts", "switches"]  # a link with a host at an end, or one between two switches
 
 
@@ -56,6 +56,7 @@ class Linear:
     per_m : of each metre
     per_gbps : of each Gb/s
     per_gbps_m : of each Gb/s and metre
+    per_gpu : of each GPU of a server
     """
 
     fixed: Range = NOTHING
@@ -63,8 +64,9 @@ class Linear:
     per_m: Range = NOTHING
     per_gbps: Range = NOTHING
     per_gbps_m: Range = NOTHING
+    per_gpu: Range = NOTHING
 
-    def at(self, *, ports: int = 0, length_m: float = 0, gbps: float = 0) -> Range:
+    def at(self, *, ports: int = 0, length_m: float = 0, gbps: float = 0, gpus: int = 0) -> Range:
         """Value of one item.
 
         Parameters
@@ -72,6 +74,7 @@ class Linear:
         ports : of the item
         length_m : of the item, in metres
         gbps : rate of all its ports together, in Gb/s
+        gpus : of a server
         """
         return (
             self.fixed
@@ -79,6 +82,7 @@ class Linear:
             + self.per_m.times(length_m)
             + self.per_gbps.times(gbps)
             + self.per_gbps_m.times(gbps * length_m)
+            + self.per_gpu.times(gpus)
         )
 
 
@@ -142,6 +146,26 @@ class PriceRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterPrices:
+    """What a whole cluster costs beside its parts.
+
+    Attributes
+    ----------
+    life_years : in which it trains
+    electricity_usd_per_kwh : of electricity
+    power_usage_effectiveness : watts of the building for each watt of its machines
+    source, date, verified : of these figures
+    """
+
+    life_years: float
+    electricity_usd_per_kwh: Range
+    power_usage_effectiveness: float
+    source: str
+    date: str
+    verified: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PriceBook:
     """The rows of a price book; the first row that fits is taken.
 
@@ -150,11 +174,13 @@ class PriceBook:
     name : of a shipped book, or the path of a file
     title : what it is, one sentence
     rows : in the order of the file
+    cluster : of the whole cluster; None: the book knows only networks
     """
 
     name: str
     title: str
     rows: tuple[PriceRow, ...]
+    cluster: ClusterPrices | None = None
 
     def switch(self, model: str, rate_bps: int) -> PriceRow | None:
         """The row of a switch, by the rate of its fastest links."""
@@ -163,6 +189,10 @@ class PriceBook:
     def nic(self, model: str, node: str, rate_bps: int) -> PriceRow | None:
         """The row of a NIC of a server."""
         return self._first("nic", model=model, node=node, rate_bps=rate_bps)
+
+    def server(self, model: str) -> PriceRow | None:
+        """The row of a server with its GPUs, without NICs."""
+        return self._first("server", model=model)
 
     def optical(self, model: str) -> PriceRow | None:
         """The row of an optical circuit switch."""
@@ -187,30 +217,34 @@ class PriceBook:
             and row.between in {None, between}
         ]  # fmt: skip
 
-    def price_usd(self, row: PriceRow, *, ports: int = 0, length_m: float = 0, gbps: float = 0) -> Range | None:
+    def price_usd(
+        self, row: PriceRow, *, ports: int = 0, length_m: float = 0, gbps: float = 0, gpus: int = 0
+    ) -> Range | None:
         """Price of one item in dollars; None if unknown.
 
         Raises
         ------
         ConfigError : the formula gives less than nothing, or more than a number holds
         """
-        return self._value(row, "price_usd", row.price, ports=ports, length_m=length_m, gbps=gbps)
+        return self._value(row, "price_usd", row.price, ports=ports, length_m=length_m, gbps=gbps, gpus=gpus)
 
-    def power_w(self, row: PriceRow, *, ports: int = 0, length_m: float = 0, gbps: float = 0) -> Range | None:
+    def power_w(
+        self, row: PriceRow, *, ports: int = 0, length_m: float = 0, gbps: float = 0, gpus: int = 0
+    ) -> Range | None:
         """Power of one item in watts; None if unknown.
 
         Raises
         ------
         ConfigError : as `price_usd`
         """
-        return self._value(row, "power_w", row.power, ports=ports, length_m=length_m, gbps=gbps)
+        return self._value(row, "power_w", row.power, ports=ports, length_m=length_m, gbps=gbps, gpus=gpus)
 
     def _value(
-        self, row: PriceRow, key: str, form: Linear | None, *, ports: int, length_m: float, gbps: float
+        self, row: PriceRow, key: str, form: Linear | None, *, ports: int, length_m: float, gbps: float, gpus: int
     ) -> Range | None:
         if form is None:
             return None
-        value = form.at(ports=ports, length_m=length_m, gbps=gbps)
+        value = form.at(ports=ports, length_m=length_m, gbps=gbps, gpus=gpus)
         if value.low < 0 or not math.isfinite(value.high):
             size = f"{ports:,} {'port' if ports == 1 else 'ports'}, {length_m:g} m and {gbps:,g} Gb/s"
             text = f"'{row.name}' gives {value.low:,.2f} for {size}, wanted a finite number of 0 or more"

@@ -1,7 +1,7 @@
 """Read a shipped price book by name, or a user's file.
 
 TOML: ``version``, ``title``, and tables ``[[switch]]``, ``[[nic]]``, ``[[module]]``, ``[[medium]]``, ``[[optical]]``,
-``[[appliance]]``.
+``[[appliance]]``, ``[[server]]``, and one table ``[cluster]``.
 A number stands for itself, a list of three for low, typical and high; rates and lengths are text with units.
 Leaves out: what the rows mean (`weftwork.hardware.price_rows`) and the bill that is made of them
 (`weftwork.topology.bill`).
@@ -22,7 +22,7 @@ from weftwork.base.fix import Fix
 from weftwork.base.nearest import nearest, nearest_key
 from weftwork.base.plain_file import read_plain
 from weftwork.base.units import LENGTH, RATE, QuantityKind, UnitError, parse_quantity
-from weftwork.hardware.price_rows import Between, Linear, PriceBook, PriceRow, Range, RowKind
+from weftwork.hardware.price_rows import Between, ClusterPrices, Linear, PriceBook, PriceRow, Range, RowKind
 
 __all__ = ["DEFAULT", "SHIPPED", "VERSION", "parse_prices", "price_book", "shipped_text"]
 
@@ -43,6 +43,7 @@ _PRICE: Final = {
     "price_per_m_usd": "per_m",
     "price_per_gbps_usd": "per_gbps",
     "price_per_gbps_m_usd": "per_gbps_m",
+    "price_per_gpu_usd": "per_gpu",
 }
 _POWER: Final = {
     "power_w": "fixed",
@@ -50,6 +51,7 @@ _POWER: Final = {
     "power_per_m_w": "per_m",
     "power_per_gbps_w": "per_gbps",
     "power_per_gbps_m_w": "per_gbps_m",
+    "power_per_gpu_w": "per_gpu",
 }
 _TERMS: Final = {  # of each kind of row, since a switch has no length and a cable no ports
     "switch": ("fixed", "per_port", "per_gbps"),
@@ -58,6 +60,7 @@ _TERMS: Final = {  # of each kind of row, since a switch has no length and a cab
     "medium": ("fixed", "per_m", "per_gbps", "per_gbps_m"),
     "optical": ("fixed", "per_port"),
     "appliance": ("fixed",),
+    "server": ("fixed", "per_gpu"),
 }
 _OWN: Final = {
     "switch": ("models", "rates", "cage_rate"),
@@ -66,9 +69,11 @@ _OWN: Final = {
     "medium": ("rates", "reach", "between", "modules"),
     "optical": ("models",),
     "appliance": ("models",),
+    "server": ("models",),
 }
+_CLUSTER: Final = ("life_years", "electricity_usd_per_kwh", "power_usage_effectiveness", "source", "date", "verified")
 _REQUIRED: Final = {"module": ("medium", "rates"), "medium": ("modules",), "appliance": ("models",)}
-_TABLE: Final = re.compile(r"\s*\[\[\s*([A-Za-z_-]+)\s*\]\]")
+_TABLE: Final = re.compile(r"\s*\[{1,2}\s*([A-Za-z_-]+)\s*\]")
 _KEY: Final = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=")
 _AT_LINE: Final = re.compile(r"at line (\d+)")
 
@@ -130,9 +135,10 @@ def parse_prices(text: str, source: str) -> PriceBook:
         raise ConfigError(source, [Mistake(path="file", text=f"is no TOML: {error}", line=at)]) from error
     reader = _BookReader(lines=_lines_of(text))
     rows = reader.rows(tree)
+    cluster = reader.cluster(tree.get("cluster"))
     if reader.mistakes:
         raise ConfigError(source, reader.mistakes)
-    return PriceBook(name=source, title=tree["title"], rows=tuple(rows))
+    return PriceBook(name=source, title=tree["title"], rows=tuple(rows), cluster=cluster)
 
 
 @dataclass(kw_only=True)
@@ -143,7 +149,8 @@ class _BookPlace:
     number: int
 
     def path(self, key: str = "") -> str:
-        return f"{self.kind}[{self.number}]" + (f".{key}" if key else "")
+        table = self.kind if self.kind == "cluster" else f"{self.kind}[{self.number}]"  # there is one cluster
+        return table + (f".{key}" if key else "")
 
 
 @dataclass(kw_only=True)
@@ -154,7 +161,7 @@ class _BookReader:
     mistakes: list[Mistake] = field(default_factory=list)
 
     def rows(self, tree: Mapping[str, Any]) -> list[PriceRow]:
-        known = ("version", "title", *_KINDS)
+        known = ("version", "title", "cluster", *_KINDS)
         for key in tree:
             if key not in known:
                 line = self.lines.get((key, 0, "")) or self.lines.get(("", 0, key))
@@ -178,6 +185,24 @@ class _BookReader:
         if not self.mistakes:
             self._relations(found)
         return [row for _, row in found]
+
+    def cluster(self, table: Any) -> ClusterPrices | None:  # noqa: ANN401 - of TOML
+        """Read the table of the whole cluster, which may be missing."""
+        if table is None:
+            return None
+        if not isinstance(table, dict):
+            self._top("cluster", table, "wanted one table [cluster]")
+            return None
+        place = _BookPlace(kind="cluster", number=0)
+        before = len(self.mistakes)
+        for key in table.keys() - set(_CLUSTER):
+            text = f"unknown key of a cluster; wanted {', '.join(_CLUSTER)}"
+            self._wrong(place, key, text, fix=nearest_key(key, _CLUSTER))
+        for key in _CLUSTER:
+            if key not in table:
+                self._wrong(place, key, "missing")
+        fields = {key: self._field(place, key, table[key], _CLUSTER_READERS[key]) for key in _CLUSTER if key in table}
+        return None if len(self.mistakes) > before else ClusterPrices(**fields)
 
     def _row(self, place: _BookPlace, table: Mapping[str, Any]) -> PriceRow | None:
         before = len(self.mistakes)
@@ -338,6 +363,24 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "name": _text, "source": _text, "date": lambda value: _text(str(value)), "verified": _flag,
     "power_source": _text, "power_verified": _flag, "models": _texts, "nodes": _texts, "rates": _rates,
     "cage_rate": _rate, "card_rate": _rate, "medium": _text, "reach": _reach, "between": _between, "modules": _flag,
+}  # fmt: skip
+
+
+def _above(least: float) -> Callable[[Any], float]:
+    """Read a number that is at least, or for 0 above, a bound."""
+
+    def read(value: Any) -> float:  # noqa: ANN401 - of TOML
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+        if not is_number or value < least or value <= 0:
+            raise _WrongError(f"found {value!r}, wanted a number {f'of at least {least:g}' if least else 'above 0'}")
+        return float(value)
+
+    return read
+
+
+_CLUSTER_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "life_years": _above(0), "electricity_usd_per_kwh": _range, "power_usage_effectiveness": _above(1),
+    "source": _text, "date": lambda value: _text(str(value)), "verified": _flag,
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Check that a step computes the same in Python and when compiled.
 
 It uses only the arithmetic in which both agree to the bit. The check comes before anything runs. The check walks the
-syntax tree of the step and of the functions of the same file that it calls, and knows the type
+syntax tree of the step and of the functions that it calls, of the same file or of a part, and knows the type
 of every expression: int (64 bits), float (64 bits) or bool. What it refuses, and why: ``**`` and other functions of
 ``math`` (another last bit), a variable that is an int here and a float there (Python would keep the int, the compiler
 not, and large products then differ), a float for an int field (truncated silently), a variable that may not be set
@@ -12,19 +12,20 @@ Leaves out: the size of integers. They must stay below 2**63, and below 2**53 wh
 from __future__ import annotations
 
 import ast
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import ModuleType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from weftwork.base.errors import PolicyError
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.policies.interface import Kind
 from weftwork.policies.layout import RecordLayout
+from weftwork.policies.step_file import PARTS, arithmetic_name, part_names
 
-__all__ = ["ALLOWED_IMPORTS", "Checked", "RecordType", "RecordsType", "check_imports", "check_step", "is_math"]
+if TYPE_CHECKING:
+    from weftwork.policies.step_file import StepFile
+
+__all__ = ["ALLOWED_IMPORTS", "Checked", "RecordType", "RecordsType", "check_imports", "check_step"]
 
 ALLOWED_IMPORTS = ("__future__", "dataclasses", "math", "typing", "weftwork.policies.interface")
 _FUNCTIONS = {"sqrt": "float", "exp": "float", "log": "float", "floor": "int", "ceil": "int"}
@@ -32,7 +33,7 @@ _CONSTANTS = ("inf", "pi")
 _WIDE = ("draw", "hash", "queue_pair_hash", "word")  # 62 bits or more: a quotient of ints is not that of floats
 _ALLOWED = (
     "allowed are + - * /, // and % of ints, & | ^ and >> of ints, comparisons, and, or, not, min, max, abs, int, "
-    "float, bool, math.sqrt, exp, log, floor and ceil, if, for over range, and functions of the same file"
+    "float, bool, math.sqrt, exp, log, floor and ceil, if, for over range, and functions of the same file or of a part"
 )
 
 Scalar = Literal["int", "float", "bool", "kind"]
@@ -67,9 +68,20 @@ Type = Scalar | RecordType | RecordsType | _ArrayType | None
 
 @dataclass(kw_only=True)
 class Checked:
-    """Result of a check: the functions that the step needs, itself included."""
+    """Result of a check.
+
+    Attributes
+    ----------
+    functions : of the step's own file that it needs, itself included
+    part_functions : full name of the part, and name, of each function of a part that it needs
+    fields : that it reads or writes: name of the record's layout, and of the field
+    kinds : of signals that it names
+    """
 
     functions: set[str] = field(default_factory=set)
+    part_functions: set[tuple[str, str]] = field(default_factory=set)
+    fields: set[tuple[str, str]] = field(default_factory=set)
+    kinds: set[Kind] = field(default_factory=set)
 
 
 def check_imports(file: str, tree: ast.Module) -> None:
@@ -79,13 +91,15 @@ def check_imports(file: str, tree: ast.Module) -> None:
 
     Raises
     ------
-    PolicyError : an import other than `ALLOWED_IMPORTS`
+    PolicyError : an import other than of `ALLOWED_IMPORTS`, or of names of a part
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = ["." * node.level + (node.module or "")]
+            if names[0] in part_names() and all(alias.name != "*" for alias in node.names):
+                continue
         else:
             continue
         for name in names:
@@ -98,28 +112,22 @@ def _why_not(name: str) -> str:
 
     Nobody shall take the rule for a sandbox.
     """
+    if name == PARTS or name.startswith(f"{PARTS}."):
+        parts = ", ".join(part.removeprefix(f"{PARTS}.") for part in part_names())
+        return f"a policy imports functions of a part by name: from {PARTS}.<part> import <name>; parts are {parts}"
     return (
         f"a policy may not import {name}: its steps become machine code, which cannot use modules; "
-        f"allowed are {', '.join(ALLOWED_IMPORTS)}; the rule is no protection, since all other lines of this file "
-        "run as any Python does"
+        f"allowed are {', '.join(ALLOWED_IMPORTS)} and names of {PARTS}.*; the rule is no protection, since all other "
+        "lines of this file run as any Python does"
     )
 
 
-def is_math(value: object) -> bool:
-    """Whether a global of a policy file is the module ``math``."""
-    return isinstance(value, ModuleType) and value is math
-
-
-def check_step(
-    file: str, tree: ast.Module, namespace: Mapping[str, Any], name: str, arguments: tuple[Type, ...]
-) -> Checked:
+def check_step(file: StepFile, name: str, arguments: tuple[Type, ...]) -> Checked:
     """Check a step and every function that it calls.
 
     Parameters
     ----------
-    file : for messages
-    tree : of the whole file
-    namespace : the globals of the loaded file, for its constants
+    file : of the policy
     name : of the step
     arguments : types of its arguments, None where there is no record
 
@@ -127,33 +135,33 @@ def check_step(
     ------
     PolicyError : with file, line and what is allowed
     """
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     checked = Checked()
-    program = _Program(file=file, functions=functions, namespace=namespace, checked=checked)
-    result = program.call(functions[name], arguments)
+    function = file.functions[name]
+    result = _Program(own=file, checked=checked).call(file, function, arguments)
     if result is not None:
-        raise PolicyError(file, functions[name].lineno, f"'{name}' returns a value; a step writes its state instead")
+        raise PolicyError(file.path, function.lineno, f"'{name}' returns a value; a step writes its state instead")
     return checked
 
 
 @dataclass(kw_only=True)
 class _Program:
-    file: str
-    functions: dict[str, ast.FunctionDef]
-    namespace: Mapping[str, Any]
+    own: StepFile
     checked: Checked
-    active: list[str] = field(default_factory=list)
-    known: dict[tuple[str, tuple[Type, ...]], Type] = field(default_factory=dict)
+    active: list[ast.FunctionDef] = field(default_factory=list)
+    known: dict[tuple[ast.FunctionDef, tuple[Type, ...]], Type] = field(default_factory=dict)
 
-    def call(self, function: ast.FunctionDef, arguments: tuple[Type, ...]) -> Type:
-        key = (function.name, arguments)
+    def call(self, file: StepFile, function: ast.FunctionDef, arguments: tuple[Type, ...]) -> Type:
+        key = (function, arguments)
         if key in self.known:
             return self.known[key]
-        if function.name in self.active:
-            raise PolicyError(self.file, function.lineno, f"'{function.name}' calls itself; a step has no recursion")
-        self.active.append(function.name)
-        self.checked.functions.add(function.name)
-        result = _Function(self, function, arguments).check()
+        if function in self.active:
+            raise PolicyError(file.path, function.lineno, f"'{function.name}' calls itself; a step has no recursion")
+        self.active.append(function)
+        if file is self.own:
+            self.checked.functions.add(function.name)
+        else:
+            self.checked.part_functions.add((str(file.namespace["__name__"]), function.name))
+        result = _Function(self, file, function, arguments).check()
         self.active.pop()
         self.known[key] = result
         return result
@@ -162,8 +170,11 @@ class _Program:
 class _Function:
     """One function with the types of its arguments."""
 
-    def __init__(self, program: _Program, function: ast.FunctionDef, arguments: tuple[Type, ...]) -> None:
+    def __init__(
+        self, program: _Program, file: StepFile, function: ast.FunctionDef, arguments: tuple[Type, ...]
+    ) -> None:
         self.program = program
+        self.file = file
         self.function = function
         spec = function.args
         plain = not (spec.vararg or spec.kwarg or spec.kwonlyargs or spec.defaults or function.decorator_list)
@@ -189,7 +200,7 @@ class _Function:
         return self.returned[0] if self.returned else None
 
     def wrong(self, node: ast.AST, text: str) -> PolicyError:
-        return PolicyError(self.program.file, getattr(node, "lineno", self.function.lineno), text)
+        return PolicyError(self.file.path, getattr(node, "lineno", self.function.lineno), text)
 
     # Statements. A block returns the variables that are surely set after it, or None if nothing follows it.
 
@@ -353,10 +364,11 @@ class _Function:
                     node, f"'{node.id}' may not be set here yet; give it a value before the branch or loop"
                 )
             return self.types[node.id]
-        return self.constant(node, self.program.namespace.get(node.id), node.id)
+        return self.constant(node, self.file.namespace.get(node.id), node.id)
 
     def constant(self, node: ast.expr, value: object, name: str) -> Scalar:
         if isinstance(value, Kind):
+            self.program.checked.kinds.add(value)
             return "kind"
         if type(value) is bool:
             return "bool"
@@ -368,14 +380,15 @@ class _Function:
 
     def attribute(self, node: ast.Attribute, assigned: set[str]) -> Type:
         if isinstance(node.value, ast.Name) and node.value.id not in self.local:
-            module = self.program.namespace.get(node.value.id)
-            if is_math(module):
+            module = self.file.namespace.get(node.value.id)
+            if arithmetic_name(module) == "":
                 if node.attr not in _CONSTANTS:
                     raise self.wrong(node, f"'math.{node.attr}' cannot be used here; {_ALLOWED}")
                 return "float"
             if module is Kind:
                 if node.attr not in Kind.__members__:
                     raise self.wrong(node, f"there is no Kind.{node.attr}; there are {', '.join(Kind.__members__)}")
+                self.program.checked.kinds.add(Kind[node.attr])
                 return "kind"
         record = self.expression(node.value, assigned)
         owner = ast.unparse(node.value)
@@ -386,6 +399,7 @@ class _Function:
     def field_type(self, node: ast.AST, record: RecordType, owner: str, name: str) -> Scalar | _ArrayType:
         for item in record.layout.fields:
             if item.name == name:
+                self.program.checked.fields.add((record.layout.name, name))
                 return _ArrayType(element=item.type) if item.size else item.type
         names = [item.name for item in record.layout.fields]
         fix = nearest(name, names)
@@ -438,17 +452,17 @@ class _Function:
             raise self.wrong(node, "a call in a step has plain arguments only")
         kinds = [self.expression(argument, assigned) for argument in node.args]
         match node.func:
-            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner not in self.local and is_math(
-                self.program.namespace.get(owner)
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if (
+                owner not in self.local and arithmetic_name(self.file.namespace.get(owner)) == ""
             ):
                 return self.math_call(node, name, kinds)
             case ast.Name(id=name) if name in self.local:
                 raise self.wrong(node, f"'{name}' is a variable, not a function")
-            case ast.Name(id=name) if name in self.program.functions:
-                return self.program.call(self.program.functions[name], tuple(kinds))
-            case ast.Name(id=name) if getattr(self.program.namespace.get(name), "__module__", None) == "math":
-                return self.math_call(node, self.program.namespace[name].__name__, kinds)
-            case ast.Name(id=name) if name not in self.program.namespace:
+            case ast.Name(id=name) if (called := self.file.called(name)) is not None:
+                return self.program.call(*called, tuple(kinds))
+            case ast.Name(id=name) if getattr(self.file.namespace.get(name), "__module__", None) == "math":
+                return self.math_call(node, self.file.namespace[name].__name__, kinds)
+            case ast.Name(id=name) if name not in self.file.namespace:
                 return self.builtin(node, name, kinds)
             case _:
                 raise self.wrong(node, f"'{ast.unparse(node.func)}' cannot be called in a step; {_ALLOWED}")

@@ -3,6 +3,7 @@
 The native engine calls them by pointer. The file is copied into a cache folder, its lines unchanged so that a
 compiler's message names the right one, with a footer that turns the step into ``int32 step(void* params, void* state,
 void* signal)``, for a receiver with ``void* shared`` before the signal, for a port with ``void* candidates`` after it.
+The footer names the parts that the policy imports, with the digest of each.
 0 is well, 1 that something was raised inside. The folder's name is a hash of everything that decides the machine code;
 a list in it has the digest of every file, so that a damaged one is noticed and compiled again
 (``docs/decisions/0005``).
@@ -23,22 +24,27 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake, PolicyError
 from weftwork.base.plain_file import read_plain
 from weftwork.base.stop import unfinished
+from weftwork.base.user_code import text_digest
 from weftwork.base.version import VERSION
 from weftwork.base.whole_file import write_whole
-from weftwork.policies.check import is_math
+from weftwork.policies.step_file import arithmetic_name, is_part_function, parts_of
+
+if TYPE_CHECKING:
+    from weftwork.policies.check import Checked
+    from weftwork.policies.step_file import StepFile
 
 __all__ = ["Compiled", "EntryPoint", "cache_folder", "compile_entries"]
 
 _HERE = Path(__file__).parent
 _FILE, _LIST = "policy.py", "whole.json"  # the text, and the digest of every file beside it
-_PARTS_OF_THE_KEY = ("arithmetic.py", "compile.py", "interface.py")
+_OF_THE_KEY = ("arithmetic.py", "compile.py", "compiled_parts.py", "interface.py", "step_file.py")
 
 _FOOTER_HEAD = """
 
@@ -49,6 +55,7 @@ import numpy as _numpy
 from weftwork.policies import arithmetic as _arithmetic
 
 """
+_PARTS_HEAD = "from weftwork.policies.compiled_parts import CompiledParts as _CompiledParts"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,15 +102,13 @@ def cache_folder() -> Path:
     return (Path(shared) if shared else Path.home() / ".cache") / "weftwork"
 
 
-def compile_entries(
-    path: Path, source: str, module: ModuleType, functions: set[str], entries: tuple[EntryPoint, ...]
-) -> Compiled:
+def compile_entries(file: StepFile, checked: Checked, entries: tuple[EntryPoint, ...]) -> Compiled:
     """Compile the steps of a checked file, or take them from the cache.
 
     Parameters
     ----------
-    path, source, module : the policy's file, its text and the module made from it
-    functions : names of the functions that the steps need
+    file : of the policy
+    checked : functions that the steps need
     entries : the step, and the receiver's where there is one
 
     Raises
@@ -111,8 +116,8 @@ def compile_entries(
     PolicyError : Numba refuses the step; with the line
     ConfigError : the cache folder cannot be written
     """
-    text = source + _footer(module, functions, entries)
-    compiled = _compiled(path, source, text)
+    text = file.text + _footer(file, checked, entries)
+    compiled = _compiled(Path(file.path), file.text, text)
     made = [getattr(compiled, f"_weftwork_{entry.name}") for entry in entries]
     return Compiled(
         step_address=made[0].address,
@@ -121,18 +126,22 @@ def compile_entries(
     )
 
 
-def _footer(module: ModuleType, functions: set[str], entries: tuple[EntryPoint, ...]) -> str:
+def _footer(file: StepFile, checked: Checked, entries: tuple[EntryPoint, ...]) -> str:
     lines = []
-    replaced = {"sqrt", "exp", "log", "floor", "ceil"}
-    for name, value in sorted(vars(module).items()):
-        if is_math(value):
-            lines.append(f"{name} = _arithmetic")
-        elif getattr(value, "__module__", None) == "math" and getattr(value, "__name__", "") in replaced:
-            lines.append(f"{name} = _arithmetic.{value.__name__}")
+    parts = parts_of(file.tree)
+    if parts:
+        lines = [f"# {Path(part.path).name} {text_digest(part.text)}" for part in parts]
+        lines += [_PARTS_HEAD, f"_parts = _CompiledParts({sorted(checked.part_functions)!r})"]
+    for name, value in sorted(file.namespace.items()):
+        replaced = arithmetic_name(value)
+        if replaced is not None:
+            lines.append(f"{name} = _arithmetic.{replaced}".rstrip("."))
+        elif is_part_function(value) and (value.__module__, value.__name__) in checked.part_functions:
+            lines.append(f"{name} = _parts.function({value.__module__!r}, {value.__name__!r})")
     lines.append("int = _arithmetic.integer")
     # No Python calls them: without the wrappers that Numba makes for it, a policy compiles in five sixths of the time.
     options = "no_cpython_wrapper=True, no_cfunc_wrapper=True, **_arithmetic.OPTIONS"
-    lines += [f"{name} = _numba.njit({options})({name})" for name in sorted(functions)]
+    lines += [f"{name} = _numba.njit({options})({name})" for name in sorted(checked.functions)]
     return _FOOTER_HEAD + "\n".join(lines) + "\n" + "".join(_wrapper(entry) for entry in entries)
 
 
@@ -235,8 +244,8 @@ def _key(text: str) -> str:
     import numba
 
     digest = hashlib.sha256(text.encode())
-    for part in _PARTS_OF_THE_KEY:
-        digest.update((_HERE / part).read_bytes())
+    for name in _OF_THE_KEY:
+        digest.update((_HERE / name).read_bytes())
     processor = (llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten())
     versions = (VERSION, numba.__version__, np.__version__, platform.python_version(), *processor)
     digest.update("/".join(versions).encode())

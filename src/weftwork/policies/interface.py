@@ -2,8 +2,8 @@
 
 Both engines, the software NIC and the authors of policies share them. A policy is one file that offers ``PLUGIN``. Its
 step is called as a plain Python function by the reference engine and as a compiled one by the native engine; the
-fields, their order and their types below are the contract between the two, and ``native/packet/policy.hpp`` repeats
-them. Every field takes eight bytes: int64, or float64 where it says so.
+fields, their order and their types below are the contract between the two, and ``native/rows/policies.hpp`` is
+written from them. Every field takes eight bytes: int64, or float64 where it says so.
 
 Leaves out: central engineering (plain Python between runs; a later interface).
 """
@@ -257,6 +257,8 @@ class CongestionControl:
         included
     shared_state : class of a record that all queue pairs of one receiving NIC share, or None
     moves_departures : whether a change of the rate moves the departure that is already set
+    is_loss_based : whether losses tell it of congestion or bound its rate, so that PFC, which prevents them, would
+        leave it without a signal; ``weftwork cross`` runs it on switches that drop packets, and all others under PFC
     needs : what it needs of switches and transport, so that a scenario is refused before it runs
     source : the paper or specification
     variants : named sets of parameters, such as ``paper``
@@ -273,6 +275,7 @@ class CongestionControl:
     receiver_signals: Literal["data", "ecn"] = "data"
     shared_state: type | None = None
     moves_departures: bool = False
+    is_loss_based: bool = False
     needs: frozenset[Need] = frozenset()
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
     interface: int = INTERFACE

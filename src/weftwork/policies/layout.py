@@ -3,8 +3,8 @@
 The engine has a NumPy dtype, Python a plain object. A field is int64 or float64 (a bool is an int64 of 0 or 1), or a
 small array of one of them. The plain object keeps
 the types: a float field turns an int into a float, as the compiled step does; an int field refuses a float, which the
-compiled step would truncate, and what does not fit int64, which would wrap. It remembers which line wrote a field or
-an element of an array last, so that an error can name it.
+compiled step would truncate, and what does not fit int64, which would wrap. It remembers which line of which file wrote
+a field or an element of an array last, so that an error can name it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,22 @@ import operator
 import struct
 import sys
 import typing
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any, Literal
 
 import numpy as np
 
 from weftwork.policies.interface import NO_WINDOW_BYTES, OFF
+from weftwork.policies.step_file import PARTS
 
-__all__ = ["Field", "RecordLayout", "line_of", "prefix_fields", "state_fields"]
+__all__ = ["Field", "RecordLayout", "place_of", "prefix_fields", "state_fields"]
 
 FieldType = Literal["int", "float"]
 _INT64 = range(-(2**63), 2**63)
+Writer = tuple[CodeType, int]  # code and line that wrote a value
 _PREFIX_INITIAL = {"window_bytes": NO_WINDOW_BYTES, "timer_at_ps": OFF}
 
 
@@ -47,32 +51,34 @@ class Field:
 class _Ints(list[int]):
     """An int64 array in plain Python.
 
-    ``lines`` has the line that wrote each element last.
+    ``writers`` has the line that wrote each element last.
     """
 
-    __slots__ = ("lines",)
+    __slots__ = ("writers",)
 
     def __init__(self, values: Iterable[int]) -> None:
         super().__init__(values)
-        self.lines: dict[int, int] = {}
+        self.writers: dict[int, Writer] = {}
 
     def __setitem__(self, index: Any, value: Any) -> None:  # noqa: ANN401 - as list's own
         list.__setitem__(self, index, _as_int(value))
-        self.lines[index % len(self)] = sys._getframe(1).f_lineno  # noqa: SLF001 - as in `_Record`
+        frame = sys._getframe(1)  # noqa: SLF001 - as in `_Record`
+        self.writers[index % len(self)] = (frame.f_code, frame.f_lineno)
 
 
 class _Floats(list[float]):
     """A float64 array in plain Python; similar to `_Ints`."""
 
-    __slots__ = ("lines",)
+    __slots__ = ("writers",)
 
     def __init__(self, values: Iterable[float]) -> None:
         super().__init__(values)
-        self.lines: dict[int, int] = {}
+        self.writers: dict[int, Writer] = {}
 
     def __setitem__(self, index: Any, value: Any) -> None:  # noqa: ANN401 - as list's own
         list.__setitem__(self, index, float(value))
-        self.lines[index % len(self)] = sys._getframe(1).f_lineno  # noqa: SLF001 - as in `_Record`
+        frame = sys._getframe(1)  # noqa: SLF001 - as in `_Record`
+        self.writers[index % len(self)] = (frame.f_code, frame.f_lineno)
 
 
 def _as_int(value: Any) -> int:  # noqa: ANN401 - what it is, is the question
@@ -88,11 +94,11 @@ def _as_int(value: Any) -> int:  # noqa: ANN401 - what it is, is the question
 class _Record:
     """Base of the plain objects.
 
-    Fields are in ``__slots__``; ``_lines`` has the line that wrote each field last.
+    Fields are in ``__slots__``; ``_writers`` has the line that wrote each field last.
     """
 
-    __slots__ = ("_lines",)
-    _lines: dict[str, int]
+    __slots__ = ("_writers",)
+    _writers: dict[str, Writer]
     _floats: frozenset[str] = frozenset()
     _arrays: frozenset[str] = frozenset()
 
@@ -100,10 +106,11 @@ class _Record:
         if name in self._arrays:
             raise TypeError(f"'{name}' is an array; write its elements")
         object.__setattr__(self, name, float(value) if name in self._floats else _as_int(value))
-        self._lines[name] = sys._getframe(1).f_lineno  # noqa: SLF001 - the documented way to the caller's line
+        frame = sys._getframe(1)  # noqa: SLF001 - the documented way to the caller's line
+        self._writers[name] = (frame.f_code, frame.f_lineno)
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in type(self).__slots__ if name != "_lines")
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in type(self).__slots__ if name != "_writers")
         return f"{type(self).__name__}({fields})"
 
 
@@ -122,7 +129,8 @@ def _watched(name: str) -> property:
 
     def write(record: Any, value: Any) -> None:  # noqa: ANN401
         setattr(record, slot, _as_int(value))
-        record._lines[name] = sys._getframe(1).f_lineno  # noqa: SLF001
+        frame = sys._getframe(1)  # noqa: SLF001 - as in `_Record`
+        record._writers[name] = (frame.f_code, frame.f_lineno)  # noqa: SLF001
 
     return property(operator.attrgetter(slot), write)
 
@@ -155,7 +163,7 @@ class RecordLayout:
             body["_floats"] = frozenset(field.name for field in scalars if field.type == "float")
             body["_arrays"] = frozenset(field.name for field in self.fields if field.size)
         if watched:
-            body["__slots__"] = (*(f"_{n}" if n in watched else n for n in body["__slots__"]), "_lines")
+            body["__slots__"] = (*(f"_{n}" if n in watched else n for n in body["__slots__"]), "_writers")
             body |= {name: _watched(name) for name in watched}
         form = "".join(f"{max(f.size, 1)}{'d' if f.type == 'float' else 'q'}" for f in self.fields)
         self._struct = struct.Struct(f"={form or '8x'}")
@@ -182,12 +190,29 @@ class RecordLayout:
         """A plain object with the initial values."""
         made: Any = self._class()
         if self._remembers:
-            object.__setattr__(made, "_lines", {})
+            object.__setattr__(made, "_writers", {})
         for write, value in self._scalars:
             write(made, value)
         for write, make, values in self._arrays:
             write(made, make(values))
         return made
+
+    def place(self, name: str) -> int:
+        """Place of a field, or of its first element, in numbers of eight bytes.
+
+        Parameters
+        ----------
+        name : of a field
+
+        Raises
+        ------
+        KeyError : there is no such field
+        """
+        fields = self.dtype.fields
+        if fields is None:
+            raise KeyError(name)
+        offset_bytes: int = fields[name][1]
+        return offset_bytes // np.dtype(np.int64).itemsize
 
     def writer(self, name: str) -> Callable[[Any, Any], None]:
         """Function that writes a field of a plain object directly.
@@ -236,16 +261,14 @@ def _plain(field: Field, values: Sequence[float]) -> object:
     return _Ints(int(value) for value in values)
 
 
-def line_of(record: Any, name: str, index: int | None = None) -> int:  # noqa: ANN401
-    """Line that last wrote a field or array element; 0 if none has.
+def place_of(record: Any, name: str, index: int | None = None) -> tuple[str, int] | None:  # noqa: ANN401
+    """File and line that last wrote a field or array element; None if none has.
 
     It works on checked records.
     """
-    if index is not None:
-        of_elements: dict[int, int] = getattr(record, name).lines
-        return of_elements.get(index, 0)
-    lines: dict[str, int] = record._lines  # noqa: SLF001
-    return lines.get(name, 0)
+    writers = record._writers if index is None else getattr(record, name).writers  # noqa: SLF001
+    writer: Writer | None = writers.get(name if index is None else index)
+    return None if writer is None else (writer[0].co_filename, writer[1])
 
 
 def prefix_fields(columns: Iterable[tuple[Any, ...]]) -> tuple[Field, ...]:
@@ -259,7 +282,7 @@ def prefix_fields(columns: Iterable[tuple[Any, ...]]) -> tuple[Field, ...]:
 
 
 def state_fields(owner: type, prefix: tuple[Field, ...]) -> tuple[Field, ...]:
-    """Fields of the prefix, then annotated fields of a class.
+    """Fields of the prefix, then annotated fields of a class, those of the parts that it inherits first.
 
     Raises
     ------
@@ -267,8 +290,12 @@ def state_fields(owner: type, prefix: tuple[Field, ...]) -> tuple[Field, ...]:
     """
     hints = typing.get_type_hints(owner)
     taken = {field.name for field in prefix}
-    own = inspect.get_annotations(owner)
-    return prefix + tuple(_own_field(owner, name, hints[name], taken) for name in own)
+    owners = [base for base in reversed(owner.__mro__[1:]) if base.__module__.startswith(f"{PARTS}.")] + [owner]
+    fields = [_own_field(one, name, hints[name], taken) for one in owners for name in inspect.get_annotations(one)]
+    twice = next((name for name, times in Counter(field.name for field in fields).items() if times > 1), None)
+    if twice is not None:
+        raise TypeError(f"'{owner.__name__}.{twice}': the name is that of a field of a part")
+    return prefix + tuple(fields)
 
 
 def _own_field(owner: type, name: str, hint: object, taken: set[str]) -> Field:

@@ -13,55 +13,34 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType, ModuleType
-from typing import Any, Final, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake, PolicyError, UsageError
+from weftwork.base.findings import Findings
 from weftwork.base.nearest import nearest
-from weftwork.base.record_call import check_record_call
-from weftwork.base.user_code import TOO_DEEP, imported, line_of_constant, parsed, text_digest, text_of
-from weftwork.policies.check import RecordsType, RecordType, Type, check_imports, check_step
+from weftwork.base.user_code import text_digest, text_of
 from weftwork.policies.compile import Compiled, EntryPoint, compile_entries
-from weftwork.policies.interface import (
-    CANDIDATE_DTYPE,
-    CONGESTION_CONTROL_PREFIX,
-    OFF,
-    PATH_SELECTION_PREFIX,
-    PORT_SIGNAL_DTYPE,
-    RECEIVER_PREFIX,
-    SIGNAL_DTYPE,
-    WRITTEN_BY_PORT_SELECTION,
-    CongestionControl,
-    PathSelection,
-    Plugin,
-    PortSelection,
-)  # fmt: skip
-from weftwork.policies.layout import RecordLayout, line_of, prefix_fields, state_fields
-from weftwork.policies.parameters import parameter_layout, parameter_rows, resolve
-from weftwork.policies.plugin_types import wrong_field
+from weftwork.policies.interface import OFF, CongestionControl, Kind, PortSelection
+from weftwork.policies.layout import RecordLayout, place_of
+from weftwork.policies.parameters import parameter_layout, resolve
+from weftwork.policies.policy_file import CANDIDATE, KINDS, PORT_SIGNAL, SIGNAL, PolicyFile, checked_file
 from weftwork.policies.standing_timers import due_timers, refuse_standing
 from weftwork.spec.scenario.policies import PolicyKind
 
+if TYPE_CHECKING:
+    from weftwork.policies.step_file import StepFile
+
 __all__ = ["KINDS", "CatalogueEntry", "LoadedPolicy", "catalogue", "load", "policy_names"]
 
-KINDS: Final[Mapping[PolicyKind, type]] = MappingProxyType(
-    {"congestion_control": CongestionControl, "path_selection": PathSelection, "port_selection": PortSelection}
-)
-_PREFIX: Final = {
-    "congestion_control": prefix_fields(CONGESTION_CONTROL_PREFIX),
-    "path_selection": prefix_fields(PATH_SELECTION_PREFIX),
-    "port_selection": (),
-}
-_SIGNAL: Final = RecordLayout.of_dtype("Signal", SIGNAL_DTYPE)
-_PORT_SIGNAL: Final = RecordLayout.of_dtype("PortSignal", PORT_SIGNAL_DTYPE, watched=WRITTEN_BY_PORT_SELECTION)
+_SHIPPED: Final = Path(__file__).parent
 _OFFER_CHOICE, _OFFER_CHANNEL, _OFFER_WORD, _OFFER_VIA = (
-    _PORT_SIGNAL.writer(name) for name in ("choice", "virtual_channel", "word", "via")
+    PORT_SIGNAL.writer(name) for name in ("choice", "virtual_channel", "word", "via")
 )
-_CANDIDATE: Final = RecordLayout.of_dtype("Candidate", CANDIDATE_DTYPE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,21 +109,19 @@ def load(
     wanted = _kind(kind)
     key = path if path is not None else wanted
     file = _find(wanted, name_or_path, key)
-    policy_file = _checked_file(wanted, file, text_of(file, PolicyError))
+    policy_file = checked_file(wanted, file, text_of(file, PolicyError))
     given = dict(parameters)
     chosen = given.pop("variant", None) if variant is None else variant
-    mistakes = []
+    findings = Findings(source=str(name_or_path))
     named: Mapping[str, Any] = {}
     if chosen is not None and chosen not in policy_file.plugin.variants:
         names = ", ".join(policy_file.plugin.variants) or "none"
         fix = nearest(str(chosen), policy_file.plugin.variants)
-        mistakes.append(Mistake(path=f"{key}.variant", text=f"found {chosen!r}, wanted {names}", fix=fix))
+        findings.wrong(f"{key}.variant", f"found {chosen!r}, wanted {names}", fix)
     elif chosen is not None:
         named = policy_file.plugin.variants[chosen]
-    values, wrong = resolve(policy_file.rows, {**named, **given}, key)
-    mistakes += wrong
-    if mistakes:
-        raise ConfigError(str(name_or_path), mistakes)
+    values = resolve(policy_file.rows, {**named, **given}, key, findings)
+    findings.refuse()
     return LoadedPolicy(policy_file, values)
 
 
@@ -162,7 +139,7 @@ class LoadedPolicy:
     params : plain object of the parameters
     """
 
-    def __init__(self, file: _PolicyFile, values: Mapping[str, float]) -> None:
+    def __init__(self, file: PolicyFile, values: Mapping[str, float]) -> None:
         self._file = file
         self.kind: PolicyKind = file.kind
         self.name = file.path.stem.replace("_", "-")
@@ -190,6 +167,11 @@ class LoadedPolicy:
         other.name = name
         other.plugin = replace(self.plugin, **changes)
         return other
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether it is a file of Weftwork, and not of the user."""
+        return self.source_path.is_relative_to(_SHIPPED)
 
     @property
     def params_dtype(self) -> np.dtype[np.void]:
@@ -230,7 +212,7 @@ class LoadedPolicy:
     @staticmethod
     def new_signal() -> Any:  # noqa: ANN401
         """A plain signal, all 0, for congestion control or path selection."""
-        return _SIGNAL.new()
+        return SIGNAL.new()
 
     @staticmethod
     def new_port_signal() -> Any:  # noqa: ANN401
@@ -238,7 +220,7 @@ class LoadedPolicy:
 
         Its packet goes to its destination at once.
         """
-        signal = _PORT_SIGNAL.new()
+        signal = PORT_SIGNAL.new()
         signal.via = OFF
         return signal
 
@@ -256,22 +238,38 @@ class LoadedPolicy:
     @staticmethod
     def new_candidates(count: int) -> list[Any]:
         """Plain candidates of a port selection."""
-        return [_CANDIDATE.new() for _ in range(count)]
+        return [CANDIDATE.new() for _ in range(count)]
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the file and the parameters, for provenance."""
-        return text_digest(self.kind, self.source_text, repr(sorted(self.values.items())))
+        """SHA-256 of the file, the parts that it imports and the parameters, for provenance."""
+        parts = (part.text for part in self._file.parts)
+        return text_digest(self.kind, self.source_text, *parts, repr(sorted(self.values.items())))
+
+    @property
+    def fields(self) -> AbstractSet[tuple[str, str]]:
+        """Fields that the steps read or write: name of the record (``Signal``, ``State``), and of the field."""
+        return self._file.checked.fields
+
+    @property
+    def kinds(self) -> AbstractSet[Kind]:
+        """Kinds of signals that the steps name."""
+        return self._file.checked.kinds
+
+    @property
+    def step_file(self) -> StepFile:
+        """The file with its syntax tree, for what is found by reading it."""
+        return self._file.steps
 
     @property
     def signal_layout(self) -> RecordLayout:
         """Layout of the signal that the step takes."""
-        return _PORT_SIGNAL if self.kind == "port_selection" else _SIGNAL
+        return PORT_SIGNAL if self.kind == "port_selection" else SIGNAL
 
     @property
     def candidate_layout(self) -> RecordLayout:
         """Layout of one candidate of a port selection."""
-        return _CANDIDATE
+        return CANDIDATE
 
     def compile(self) -> Compiled:
         """Compile the steps of sender and receiver, or take them from the cache.
@@ -291,7 +289,7 @@ class LoadedPolicy:
             rows = None if self.port_state is None else self.port_state.dtype
             entry = EntryPoint(
                 name=self.plugin.step.__name__,
-                arguments=(params, self.state.dtype, rows, signal, _CANDIDATE.dtype),
+                arguments=(params, self.state.dtype, rows, signal, CANDIDATE.dtype),
                 lengths=((2, "ports"), (4, "candidates")),
                 signal=3,
                 left_out=(2,) if rows is None else (),
@@ -304,7 +302,7 @@ class LoadedPolicy:
             receive = cast("CongestionControl", self.plugin).receive
             name = getattr(receive, "__name__", "receive")
             entries.append(EntryPoint(name=name, arguments=(params, self.receiver.dtype, shared, signal)))
-        return compile_entries(self.source_path, self.source_text, self._file.module, self._file.used, tuple(entries))
+        return compile_entries(self._file.steps, self._file.checked, tuple(entries))
 
     # Calls in plain Python, with the errors of the file's author.
 
@@ -420,7 +418,7 @@ class LoadedPolicy:
             if stands_still:
                 self.refuse_standing(state, due, signal.now_ps)
             return
-        candidates = _rows(_CANDIDATE, candidate_bytes) if self.kind == "port_selection" else None
+        candidates = _rows(CANDIDATE, candidate_bytes) if self.kind == "port_selection" else None
         ports = None if self.port_state is None else _rows(self.port_state, port_bytes)
         self.call_step(state, signal, candidates, ports, via_changes=via_changes)
         if stands_still:
@@ -437,91 +435,24 @@ class LoadedPolicy:
         try:
             step(*arguments)
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NameError) as error:
-            # The last line of the policy's own file: below it lies only the record that refused a value.
-            mine = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(self.source_path)]
-            raise self._error(mine[-1] if mine else None, f"{type(error).__name__}: {error}") from error
+            # The last line of the policy and its parts: below it lies only the record that refused a value.
+            files = {self._file.steps.path, *(part.path for part in self._file.parts)}
+            frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+            place = (frames[-1].filename, frames[-1].lineno or 1) if frames else None
+            raise self._error(place, f"{type(error).__name__}: {error}") from error
 
     def _want(self, record: Any, name: str, holds: bool, wanted: str) -> None:  # noqa: ANN401, FBT001
         if not holds:
-            raise self._error(line_of(record, name), f"{name} became {getattr(record, name)!r}, {wanted}")
+            raise self._error(place_of(record, name), f"{name} became {getattr(record, name)!r}, {wanted}")
 
-    def _error(self, line: int | None, text: str) -> PolicyError:
-        return PolicyError(str(self.source_path), line or self.plugin.step.__code__.co_firstlineno, text)
+    def _error(self, place: tuple[str, int] | None, text: str) -> PolicyError:
+        return PolicyError(*(place or (str(self.source_path), self.plugin.step.__code__.co_firstlineno)), text)
 
 
 def _rows(layout: RecordLayout, data: bytes) -> list[Any]:
     """The bytes of an array of records as plain objects."""
     size = layout.dtype.itemsize
     return [layout.unpack(data[at : at + size]) for at in range(0, len(data), size)]
-
-
-class _PolicyFile:
-    """One file, imported and checked."""
-
-    def __init__(self, kind: PolicyKind, path: Path, source: str) -> None:
-        self.kind = kind
-        self.path = path
-        shown = str(path)
-        self.source = source
-        tree = parsed(path, self.source, PolicyError)
-        check_imports(shown, tree)
-        check_record_call(path, tree, "PLUGIN", KINDS.values(), PolicyError)
-        self.module = imported(path, self.source, PolicyError)
-        self.plugin = _plugin(kind, shown, tree, self.module)
-        try:
-            self.rows = parameter_rows(self.plugin.params)
-            self.state = RecordLayout("State", state_fields(self.plugin.state, _PREFIX[kind]))
-            self.receiver = self.shared = self.port_state = None
-            if isinstance(self.plugin, PortSelection) and self.plugin.port_state is not None:
-                self.port_state = RecordLayout("PortState", state_fields(self.plugin.port_state, ()))
-            if isinstance(self.plugin, CongestionControl) and self.plugin.receive is not None:
-                if self.plugin.receiver_state is not None:
-                    owner = self.plugin.receiver_state
-                    self.receiver = RecordLayout("ReceiverState", state_fields(owner, prefix_fields(RECEIVER_PREFIX)))
-                if self.plugin.shared_state is not None:
-                    self.shared = RecordLayout("SharedState", state_fields(self.plugin.shared_state, ()))
-        except (TypeError, NameError) as error:
-            raise PolicyError(shown, _line_of_class(tree, str(error)), str(error)) from error
-        try:
-            self.used = self._checked_functions(shown, tree)
-        except RecursionError as error:
-            raise PolicyError(shown, line_of_constant(tree, "PLUGIN"), TOO_DEEP) from error
-
-    def _checked_functions(self, shown: str, tree: ast.Module) -> set[str]:
-        params = RecordType(layout=parameter_layout(self.rows, {row.name: row.default for row in self.rows}))
-        state = RecordType(layout=self.state, writable=None)
-        signal: Type = RecordType(layout=_SIGNAL)
-        arguments: tuple[Type, ...] = (params, state, signal)
-        if self.kind == "port_selection":
-            signal = RecordType(layout=_PORT_SIGNAL, writable=frozenset(WRITTEN_BY_PORT_SELECTION))
-            rows = () if self.port_state is None else (RecordsType(layout=self.port_state, writable=None),)
-            arguments = (params, state, *rows, signal, RecordsType(layout=_CANDIDATE))
-        steps: list[tuple[Any, tuple[Type, ...]]] = [(self.plugin.step, arguments)]
-        if isinstance(self.plugin, CongestionControl) and self.plugin.receive is not None:
-            if self.receiver is None:
-                raise PolicyError(shown, line_of_constant(tree, "PLUGIN"), "'receive' needs a 'receiver_state'")
-            own = RecordType(layout=self.receiver, writable=None)
-            shared = None if self.shared is None else RecordType(layout=self.shared, writable=None)
-            steps.append((self.plugin.receive, (params, own, shared, signal)))
-        used: set[str] = set()
-        names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-        for step, types in steps:
-            name = getattr(step, "__name__", "")
-            if name not in names or getattr(self.module, name, None) is not step:
-                raise PolicyError(
-                    shown, line_of_constant(tree, "PLUGIN"), "a step is a function at the top of the file"
-                )
-            used |= check_step(shown, tree, vars(self.module), name, types).functions
-        return used
-
-
-@lru_cache(maxsize=64)  # chosen: more files than a sweep names
-def _checked_file(kind: PolicyKind, path: Path, source: str) -> _PolicyFile:
-    """A file of this text, checked once in a process.
-
-    A run and its what-ifs name the same files many times.
-    """
-    return _PolicyFile(kind, path, source)
 
 
 def _kind(kind: str) -> PolicyKind:
@@ -550,35 +481,6 @@ def _find(kind: PolicyKind, name_or_path: str | Path, key: str) -> Path:
         wanted = f"found '{text}', wanted {', '.join(files)} or the path of a file"
         raise ConfigError(text, [Mistake(path=key, text=wanted, fix=nearest(text, files))])
     return files[name]
-
-
-def _plugin(kind: PolicyKind, shown: str, tree: ast.Module, module: ModuleType) -> Plugin:
-    plugin = getattr(module, "PLUGIN", None)
-    wanted = KINDS[kind].__name__
-    if plugin is None:
-        raise PolicyError(shown, 1, f"the file offers no PLUGIN = {wanted}(...)")
-    if not isinstance(plugin, KINDS[kind]):
-        found = type(plugin).__name__
-        raise PolicyError(
-            shown, line_of_constant(tree, "PLUGIN"), f"PLUGIN is a {found}, wanted a {wanted} for a {kind}"
-        )
-    wrong = wrong_field(cast("Plugin", plugin))
-    if wrong is not None:
-        raise PolicyError(shown, line_of_constant(tree, "PLUGIN"), wrong)
-    return cast("Plugin", plugin)
-
-
-def _line_of_class(tree: ast.Module, message: str) -> int:
-    """Line of the field that a message names, else of the plug-in.
-
-    A field is named 'Class.field'.
-    """
-    for owner in tree.body:
-        if isinstance(owner, ast.ClassDef):
-            for node in owner.body:
-                if isinstance(node, ast.AnnAssign) and f"'{owner.name}.{ast.unparse(node.target)}'" in message:
-                    return node.lineno
-    return line_of_constant(tree, "PLUGIN")
 
 
 def _cited(tree: ast.Module) -> str:

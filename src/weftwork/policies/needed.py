@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from weftwork.policies.described import FIELDS_OF_NEED
 from weftwork.policies.interface import Kind
 from weftwork.policies.reads import accesses
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from weftwork.policies.load import LoadedPolicy
-    from weftwork.policies.reads import Access
+    from weftwork.policies.reads import Access, StepName
 
-__all__ = ["NOTHING", "WORDS", "Needed", "needed", "reads_host_delay"]
+__all__ = ["NOTHING", "WORDS", "Needed", "fields_read", "needed", "reads_host_delay", "unfilled_reads"]
 
 NOTHING: Final = "nothing"  # in place of an empty list
 # need -> what a switch and what a NIC has to do for it
@@ -42,6 +43,21 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "reorder-tolerance": ("", "keeps early packets"),
 }
 _HOST_DELAY: Final = "host_delay_ps"
+_ECHOED: Final = frozenset({Kind.ACK, Kind.NAK, Kind.TRIM})
+_SENDERS: Final = ("sender", "path")
+# Needs of which a field is read: at which steps, in which record, with which signals.
+_READ_BY: Final[dict[str, tuple[tuple[StepName, ...], str, frozenset[Kind] | None]]] = {
+    "telemetry": (_SENDERS, "signal", None),
+    "path-load": (_SENDERS, "signal", frozenset({Kind.ACK})),
+    "rtt": (_SENDERS, "signal", _ECHOED),
+    "entropy": (_SENDERS, "signal", _ECHOED),
+    "request": (("receiver",), "signal", None),
+    "trimming": ((*_SENDERS, "receiver"), "signal", None),
+    "queue": (("port",), "candidate", None),
+    "weight": (("port",), "candidate", None),
+    "hops-left": (("port",), "candidate", None),
+    "non-minimal": (("port",), "candidate", None),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +100,43 @@ def reads_host_delay(policy: LoadedPolicy) -> bool:
     policy : of any kind
     """
     return _is_read(accesses(policy), "signal", (_HOST_DELAY,))
+
+
+def fields_read(found: Collection[Access]) -> dict[str, list[str]]:
+    """Fields that steps read, by the need that fills them.
+
+    Parameters
+    ----------
+    found : accesses of a policy
+    """
+    fields = {}
+    for need, (steps, record, kinds) in _READ_BY.items():
+        names = FIELDS_OF_NEED[need]
+        read = {
+            access.name
+            for access in found
+            if access.step in steps and access.record == record and access.name in names
+            if not access.is_write and (kinds is None or access.kinds & kinds)
+        }
+        fields[need] = sorted(read, key=names.index)
+    return fields
+
+
+def unfilled_reads(policy: LoadedPolicy) -> dict[str, str]:
+    """Reads of fields that no engine fills, by the need that the policy does not declare: they look right meanwhile.
+
+    Parameters
+    ----------
+    policy : of any kind
+    """
+    texts = {}
+    for need, read in fields_read(accesses(policy)).items():
+        if read and need not in policy.plugin.needs:
+            echo = " of an ACK, NAK or TRIM" if need == "entropy" else ""
+            value = "1" if need == "non-minimal" else "0"
+            shown = " and ".join(f"{_READ_BY[need][1]}.{name}" for name in read)
+            texts[need] = f"a step reads {shown}{echo}, always {value} without the need; add '{need}' to needs"
+    return texts
 
 
 def _sending(policy: LoadedPolicy, found: Collection[Access]) -> Iterator[str]:

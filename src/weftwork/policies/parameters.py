@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from weftwork.base.errors import Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.nearest import nearest_key
 from weftwork.base.units import DURATION, RATE, SIZE, QuantityKind, UnitError, format_quantity, parse_quantity
 from weftwork.policies.layout import Field, RecordLayout
@@ -77,43 +77,41 @@ def _row(owner: type, name: str, hint: Any) -> ParameterRow:  # noqa: ANN401
 
 
 def resolve(
-    rows: tuple[ParameterRow, ...], given: Mapping[str, Any], path: str
-) -> tuple[dict[str, float], list[Mistake]]:
+    rows: tuple[ParameterRow, ...], given: Mapping[str, Any], path: str, findings: Findings
+) -> dict[str, float]:
     """Turn user values into a value for every parameter.
-
-    Every mistake is reported.
 
     Parameters
     ----------
     rows : of the policy
     given : name to number, bool or text with a unit
     path : dotted path of the policy's key, for messages
+    findings : take every mistake
     """
     values: dict[str, float] = {row.name: row.default for row in rows}
     by_name = {row.name: row for row in rows}
-    mistakes = []
     for name, found in given.items():
         where = f"{path}.{name}"
         row = by_name.get(name)
         if row is None:
             fix = nearest_key(name, values)
             allowed = ", ".join(values) if values else "none"
-            mistakes.append(Mistake(path=where, text=f"unknown parameter, wanted {allowed}", fix=fix))
+            findings.wrong(where, f"unknown parameter, wanted {allowed}", fix)
             continue
         try:
             value = _number(row, found)
         except UnitError as error:
-            mistakes.append(Mistake(path=where, text=error.text, fix=error.fix))
+            findings.wrong(where, error.text, error.fix)
             continue
         except ValueError as error:
-            mistakes.append(Mistake(path=where, text=str(error)))
+            findings.wrong(where, str(error))
             continue
         for limit, low in ((row.minimum, True), (row.maximum, False)):
             if limit is not None and (value < limit if low else value > limit):
                 text = f"found {row.shown(value)}, wanted at {'least' if low else 'most'} {row.shown(limit)}"
-                mistakes.append(Mistake(path=where, text=text))
+                findings.wrong(where, text)
         values[name] = value
-    return values, mistakes
+    return values
 
 
 def _number(row: ParameterRow, found: object) -> float:

@@ -64,6 +64,7 @@ _FIELDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "reply_entropy": (lambda value: value in get_args(ReplyEntropy), "'own' or 'echoed'"),
     "reorders": (lambda value: value in get_args(Reorders), "'never', 'on-move' or 'always'"),
     "moves_departures": (lambda value: isinstance(value, bool), "True or False"),
+    "is_loss_based": (lambda value: isinstance(value, bool), "True or False"),
     "port_state": (_is_class_or_none, "a class or None"),
     "always": (lambda value: isinstance(value, bool), "True or False"),
     "waits_for_routes": (lambda value: isinstance(value, bool), "True or False"),

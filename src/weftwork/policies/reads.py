@@ -1,7 +1,7 @@
 """Find the fields that a policy's steps read and write, by kind of signal.
 
-The answer is found in the text of the file, without a run. A walk through the step and the functions that it calls
-follows which kinds can still be the case: behind
+The answer is found in the syntax tree, without a run. A walk through the step and the functions that it calls, also of
+parts, follows which kinds can still be the case: behind
 ``if signal.kind == Kind.ACK`` only an acknowledgement, in its ``else`` everything else. What it does not understand,
 such as a kind that was added to a number, narrows nothing.
 Leaves out: values. What is read behind a condition that is never true counts as read.
@@ -21,6 +21,7 @@ from weftwork.policies.interface import Kind
 if TYPE_CHECKING:
     from weftwork.policies.described import Step
     from weftwork.policies.load import LoadedPolicy
+    from weftwork.policies.step_file import StepFile
 
 __all__ = ["Access", "StepName", "accesses"]
 
@@ -44,7 +45,7 @@ _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[int, int], bool]]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Access:
-    """One place of the file that reads or writes a field.
+    """One place of the file or a part that reads or writes a field.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class Access:
     name : of the field
     is_write : whether it is written; what is added to is read, too
     kinds : of the signals at which the step can come there; of a port selection none
-    place : line and column
+    place : file, line and column
     """
 
     step: StepName
@@ -61,7 +62,7 @@ class Access:
     name: str
     is_write: bool
     kinds: Kinds
-    place: tuple[int, int]
+    place: tuple[str, int, int]
 
 
 def accesses(policy: LoadedPolicy) -> tuple[Access, ...]:
@@ -72,8 +73,7 @@ def accesses(policy: LoadedPolicy) -> tuple[Access, ...]:
     policy : of any kind
     """
     plugin: Any = policy.plugin
-    tree = ast.parse(policy.source_text)
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    file = policy.step_file
     steps: list[tuple[StepName, Any]] = [(_STEP_OF[policy.kind], plugin.step)]
     if getattr(plugin, "receive", None) is not None:
         steps.append(("receiver", plugin.receive))
@@ -82,8 +82,8 @@ def accesses(policy: LoadedPolicy) -> tuple[Access, ...]:
         roles = _ARGUMENTS[step]
         if step == "port" and plugin.port_state is not None:
             roles = (*roles[:2], "ports", *roles[2:])
-        walk = _Walk(step=step, functions=functions, constants=called.__globals__)
-        walk.call(functions[called.__name__], roles, _told(step, plugin))
+        walk = _Walk(step=step)
+        walk.call(file, file.functions[called.__name__], roles, _told(step, plugin))
         found += walk.found
     return tuple(found)
 
@@ -99,8 +99,9 @@ def _told(step: StepName, plugin: Any) -> Kinds:  # noqa: ANN401 - one of three 
 
 @dataclass(kw_only=True)
 class _Frame:
-    """One call: its arguments, and the values of names that are set once."""
+    """One call: its file, its arguments, and the values of names that are set once."""
 
+    file: StepFile
     roles: Mapping[str, str]
     values: Mapping[str, ast.expr]
 
@@ -115,18 +116,16 @@ class _Frame:
 @dataclass(kw_only=True)
 class _Walk:
     step: StepName
-    functions: Mapping[str, ast.FunctionDef]
-    constants: Mapping[str, Any]
     found: list[Access] = field(default_factory=list)
-    seen: set[tuple[str, tuple[str, ...], Kinds]] = field(default_factory=set)
+    seen: set[tuple[ast.FunctionDef, tuple[str, ...], Kinds]] = field(default_factory=set)
 
-    def call(self, function: ast.FunctionDef, roles: tuple[str, ...], kinds: Kinds) -> None:
-        key = (function.name, roles, kinds)
+    def call(self, file: StepFile, function: ast.FunctionDef, roles: tuple[str, ...], kinds: Kinds) -> None:
+        key = (function, roles, kinds)
         if key in self.seen:
             return
         self.seen.add(key)
         names = [argument.arg for argument in function.args.args]
-        frame = _Frame(roles=dict(zip(names, roles, strict=False)), values=_set_once(function))
+        frame = _Frame(file=file, roles=dict(zip(names, roles, strict=False)), values=_set_once(function))
         self.block(function.body, kinds, frame)
 
     def block(self, body: Iterable[ast.stmt], kinds: Kinds, frame: _Frame) -> Kinds | None:
@@ -186,7 +185,7 @@ class _Walk:
     def note(self, node: ast.Attribute, kinds: Kinds, frame: _Frame, *, is_write: bool) -> None:
         role = frame.role(node.value)
         if role:
-            place = (node.lineno, node.col_offset)
+            place = (frame.file.path, node.lineno, node.col_offset)
             self.found.append(
                 Access(step=self.step, record=role, name=node.attr, is_write=is_write, kinds=kinds, place=place)
             )
@@ -208,8 +207,9 @@ class _Walk:
             case ast.Call(func=func, args=args):
                 for argument in args:
                     self.expression(argument, kinds, frame)
-                if isinstance(func, ast.Name) and func.id in self.functions:
-                    self.call(self.functions[func.id], tuple(frame.role(argument) for argument in args), kinds)
+                called = frame.file.called(func.id) if isinstance(func, ast.Name) else None
+                if called is not None:
+                    self.call(*called, tuple(frame.role(argument) for argument in args), kinds)
             case ast.Attribute():
                 self.note(node, kinds, frame, is_write=False)
             case _:
@@ -240,7 +240,7 @@ class _Walk:
         self, op: type[ast.cmpop], left: ast.expr, right: ast.expr, kinds: Kinds, frame: _Frame
     ) -> tuple[Kinds, Kinds]:
         holds = _COMPARISONS.get(op)
-        number = self.number(right) if self.is_kind(left, frame) else self.number(left)
+        number = self.number(right, frame) if self.is_kind(left, frame) else self.number(left, frame)
         if holds is None or number is None or self.is_kind(left, frame) == self.is_kind(right, frame):
             return kinds, kinds
         if self.is_kind(left, frame):
@@ -255,15 +255,16 @@ class _Walk:
             node = frame.values[node.id]
         return isinstance(node, ast.Attribute) and node.attr == "kind" and frame.role(node.value) == "signal"
 
-    def number(self, node: ast.expr) -> int | None:
+    @staticmethod
+    def number(node: ast.expr, frame: _Frame) -> int | None:
         """Number of ``Kind.ACK``, or of a constant of the file with its value."""
         match node:
             case ast.Attribute(value=ast.Name(), attr=name) if name in Kind.__members__:
                 return int(Kind[name])
             case ast.Constant(value=int(value)):
                 return value
-            case ast.Name(id=name) if isinstance(self.constants.get(name), int):
-                return int(self.constants[name])
+            case ast.Name(id=name) if isinstance(frame.file.namespace.get(name), int):
+                return int(frame.file.namespace[name])
         return None
 
 

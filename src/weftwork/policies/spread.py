@@ -21,13 +21,25 @@ if TYPE_CHECKING:
 
     from weftwork.policies.load import LoadedPolicy
 
-__all__ = ["spread_contradiction"]
+__all__ = ["is_spread_proved", "spread_contradiction"]
 
 _PACKETS: Final = 1_024  # chosen: a share of 1 / 8 is then found within a third of it, six standard deviations
 _PER_CANDIDATE: Final = 400  # chosen: the same for candidates, however many
 _CANDIDATES: Final = (2, 3, 4, 8)
 _SLACK: Final = 1 / 3
 _LEAST_ENTROPIES: Final = 16  # chosen: with fewer a switch of 16 uplinks leaves some of them without packets
+
+
+def is_spread_proved(policy: LoadedPolicy) -> bool:
+    """Whether the conformance of the catalogue has shown that a policy spreads packets as it declares.
+
+    This holds for a file of Weftwork with the parameters that it has by itself.
+
+    Parameters
+    ----------
+    policy : of any kind
+    """
+    return policy.is_shipped and all(policy.values[row.name] == row.default for row in policy.rows)
 
 
 def spread_contradiction(policy: LoadedPolicy) -> str | None:

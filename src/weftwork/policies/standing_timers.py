@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from weftwork.base.errors import PolicyError
 from weftwork.policies.interface import OFF, TIMERS
-from weftwork.policies.layout import line_of
+from weftwork.policies.layout import place_of
 
 __all__ = ["MOST_FIRINGS", "due_timers", "refuse_standing"]
 
@@ -31,7 +31,7 @@ def refuse_standing(file: str, state: Any, before: AbstractSet[int], now_ps: int
 
     Parameters
     ----------
-    file : of the policy
+    file : of the policy, for a timer that no line has set
     state : after the step
     before : timers that were due before the step
     now_ps : the instant
@@ -46,4 +46,4 @@ def refuse_standing(file: str, state: Any, before: AbstractSet[int], now_ps: int
             f" timers have fired {MOST_FIRINGS:,} times at this instant, and time would stand still;"
             " set it to a later instant, or to OFF"
         )
-        raise PolicyError(file, line_of(state, "timer_at_ps", timer) or 1, text)
+        raise PolicyError(*(place_of(state, "timer_at_ps", timer) or (file, 1)), text)

@@ -262,7 +262,8 @@ class RdmaConnection:
             if wc.status is WcStatus.SUCCESS:
                 work.succeed(result)
             else:
-                work.fail(WorkError(wc, self.device.port.last_error))
+                is_silent = wc.status is WcStatus.RETRY_EXC_ERR
+                work.fail(WorkError(wc, self.device.port_error(is_silent=is_silent)))
 
     # The connection
 
@@ -343,7 +344,8 @@ class RdmaConnection:
                     f". {plural(wrong, 'packet')} came with a wrong ICRC; if the peer numbers its IPv4 packets, as rxe "
                     "of Linux does, use RdmaDevice(address, checks_identification=True)"
                 )
-        return ". ".join(part for part in (text, self.device.port.last_error) if part)
+        more = self.device.port_error(is_silent=event.event_type is CmEventType.UNREACHABLE)
+        return ". ".join(part for part in (text, more) if part)
 
     def _end(self, error: PeerError) -> None:
         self.established.fail(error)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
 from weftwork.rdma.cm_clocks import CmClocks
@@ -22,6 +22,7 @@ from weftwork.rdma.cm_rejections import GUID_BYTES, OF_REP, OF_REQ, rejection, r
 from weftwork.rdma.cm_services import CmServices
 from weftwork.rdma.cm_states import PENDING, CmState
 from weftwork.rdma.datagram import BTH, Datagram
+from weftwork.rdma.number_prefix import COMM_ID_BITS, behind_prefix
 from weftwork.rdma.psn_order import PATH_MTUS_BYTES
 from weftwork.rdma.resting import RestingNumbers
 from weftwork.wire.cm import (
@@ -55,29 +56,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CmListener", "ConnectionManager"]
 
-_PREFIX_SHIFT: Final = 24
-_SLOT_SHIFT: Final = 16  # of a queue pair number: the slot of its process
 _MOST_QUEUED: Final = 1024  # chosen: datagrams that wait to be sent; what is lost here is sent again by the clocks
 _R = CmRejReason
 _EMPTY_HEADER: Final = MadHeader(attribute=0, transaction=0)
 _Answer = CmReply | CmReady | CmReject | CmWait | CmDisconnectRequest | CmDisconnectReply
-
-
-class PeerWatch(Protocol):
-    """Port that hears when a process of its machine ends.
-
-    Attributes
-    ----------
-    on_end : called with the address and the slot of a process that has ended
-    """
-
-    on_end: Callable[[bytes, int], None] | None
-
-    def watch(self, address: bytes, qp_num: int) -> None:
-        """Watch the process of a queue pair, if it is on this machine."""
-
-    def leave_watch(self, address: bytes, qp_num: int) -> None:
-        """Forget one call of `watch`."""
 
 
 class CmListener:
@@ -116,7 +98,6 @@ class ConnectionManager:
     path_mtu : most bytes in a packet, or a function that gives them for the address of a peer; a request for more is
         answered by this number
     response_timeout : an answer is late after 4.096 us x 2^response_timeout
-    watch : tells when the process of a peer on this machine has ended
     cm_retries : a message without an answer goes again so many times, 0 to 15
 
     Attributes
@@ -135,7 +116,6 @@ class ConnectionManager:
         *,
         path_mtu: int | Callable[[bytes], int] = 1024,  # iboe_get_mtu in Linux ib_addr.h, of an Ethernet MTU of 1,500
         response_timeout: int = 16,  # chosen: 268 ms; with 15 retries 4.3 s, as long as one try of Linux' cma.c
-        watch: PeerWatch | None = None,
         cm_retries: int = 15,  # CMA_MAX_CM_RETRIES in Linux cma.c
     ) -> None:
         if not callable(path_mtu) and path_mtu not in PATH_MTUS_BYTES:
@@ -163,10 +143,6 @@ class ConnectionManager:
         self._source_port: Final = nic.source_ports.draw(GENERAL_SERVICES_QP)
         self._clocks: Final = CmClocks()
         self._psn = nic.random_psn()
-        self._watch: Final = watch
-        self._watched: Final[dict[CmId, int]] = {}  # with the queue pair of the peer
-        if watch is not None:
-            watch.on_end = self.end_of_process
         nic.attach(self)
 
     # Calls of the user
@@ -392,15 +368,7 @@ class ConnectionManager:
 
     def watch(self, conversation: CmId) -> None:
         """Watch the process of the peer until the conversation is over."""
-        if self._watch is not None and conversation not in self._watched:
-            self._watched[conversation] = conversation.remote_qp_num
-            self._watch.watch(conversation.address, conversation.remote_qp_num)
-
-    def end_of_process(self, address: bytes, slot: int) -> None:
-        """End all conversations with a process of this machine that has ended."""
-        for conversation, qp_num in tuple(self._watched.items()):
-            if (conversation.address, qp_num >> _SLOT_SHIFT) == (address, slot):
-                conversation.lose_peer()
+        self.nic.peers.watch(conversation, conversation.address, conversation.remote_qp_num, conversation.lose_peer)
 
     def send(self, address: bytes, mad: bytes, source_port: int | None = None) -> None:
         """Send a management datagram to queue pair 1 of an address, from a UDP port or from that of the manager."""
@@ -428,10 +396,8 @@ class ConnectionManager:
     def moved(self, conversation: CmId, before: CmState) -> None:
         """Note that the state has changed."""
         now = conversation.state
-        if now in {CmState.TIMEWAIT, CmState.IDLE} and conversation in self._watched:
-            qp_num = self._watched.pop(conversation)
-            if self._watch is not None:
-                self._watch.leave_watch(conversation.address, qp_num)
+        if now in {CmState.TIMEWAIT, CmState.IDLE}:
+            self.nic.peers.leave(conversation)
         if before is CmState.IDLE:
             self._ids[conversation.local_comm_id] = conversation
             if not conversation.is_active:
@@ -466,6 +432,7 @@ class ConnectionManager:
         if qp in self._by_qp:
             raise UsageError(f"qp: found number {qp.qp_num} in use by another conversation, wanted a free one")
         self._by_qp[qp] = conversation
+        qp.watches_peer = False
 
     def is_stale(self, address: bytes, qp_num: int, guid: int) -> bool:
         """Whether a conversation has this queue pair of the peer.
@@ -489,9 +456,9 @@ class ConnectionManager:
         while (
             drawn == 0 or drawn in self._ids or drawn in self.services or drawn in self._resting
         ):  # 0 says that there is none
-            drawn = self.nic.random_bits(32)
+            drawn = self.nic.random_bits(COMM_ID_BITS)
             if prefix is not None:
-                drawn = prefix << _PREFIX_SHIFT | drawn & 0xFFFFFF
+                drawn = behind_prefix(prefix, drawn, COMM_ID_BITS)
         return drawn
 
     def _has_room(self) -> bool:
@@ -514,6 +481,7 @@ class ConnectionManager:
         self._free_peer_qp(conversation)
         if conversation.qp is not None:
             self._by_qp.pop(conversation.qp, None)
+            conversation.qp.watches_peer = True
 
     def _free_peer_qp(self, conversation: CmId) -> None:
         for qp_num in (conversation.asked_qp_num, conversation.remote_qp_num):

@@ -99,6 +99,7 @@ class RdmaDevice:
         self._driver: Final[PacketMover] = opened.mover
         self._time: Final[VirtualTime | None] = opened.time
         self._make_manager: Final = opened.make_manager
+        self._others_at_port: Final = opened.others_at_port
         self._lock: Final = FairLock()
         self._callbacks: Final = Callbacks()
         self._events: Final[list[AsyncEvent]] = []
@@ -301,6 +302,16 @@ class RdmaDevice:
     def make_manager(self) -> Conversations:
         """Make the connection manager of this device; UsageError for a second one."""
         return self._make_manager()
+
+    def port_error(self, *, is_silent: bool) -> str:
+        """What is known at the port about a failure, or an empty text.
+
+        Parameters
+        ----------
+        is_silent : the peer has not answered; somebody else may have its packets
+        """
+        others = self._others_at_port() if is_silent else ""
+        return ". ".join(part for part in (self.port.last_error, others) if part)
 
     @property
     def lock(self) -> FairLock:

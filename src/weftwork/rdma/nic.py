@@ -20,6 +20,8 @@ from weftwork.rdma.datagram import BTH, LARGEST_BYTES, SMALLEST_BYTES, Datagram,
 from weftwork.rdma.encapsulation import ROCE_V2
 from weftwork.rdma.memory import MemoryTable, ProtectionDomain
 from weftwork.rdma.multicast import MULTICAST_QP, MulticastGroups
+from weftwork.rdma.number_prefix import PREFIX_BITS, QP_NUM_BITS, behind_prefix, low_numbers
+from weftwork.rdma.peer_processes import PeerProcesses
 from weftwork.rdma.queue_pair import AsyncEvent, NicLimits, RdmaQueuePair
 from weftwork.rdma.rate_control import RateControl
 from weftwork.rdma.receive_queue import RecvQueue
@@ -35,14 +37,13 @@ if TYPE_CHECKING:
 
     from weftwork.policies.load import LoadedPolicy
     from weftwork.rdma.encapsulation import Encapsulation
+    from weftwork.rdma.peer_processes import PeerWatch
     from weftwork.rdma.sender_proof import SourcePorts
 
 __all__ = ["NicEnd", "RdmaNic"]
 
 _FIRST_QP: Final = 2  # IBTA vol. 1, 3.9.3: 0 and 1 are for management
 _QP_NUMBERS: Final = MULTICAST_QP  # that one is for multicast
-_PREFIX_BITS: Final = 8
-_PREFIXED_BITS: Final = 24 - _PREFIX_BITS
 _BURST: Final = 16  # chosen: packets of a queue pair before the next one's turn
 _MOST_DATAGRAMS: Final = 256  # chosen: of one call, so that arrivals are not kept waiting
 
@@ -87,11 +88,13 @@ class RdmaNic:
         several processes share the port; None draws them as well
     makes_trains : a datagram to send may hold many packets, see `Datagram`; a driver asks for it
     source_ports : of UDP, from which packets of connections leave; by default they prove nothing about a sender
+    peer_watch : port that hears when a process of its machine ends, or None
 
     Attributes
     ----------
     memory : regions and windows
     source_ports : see there
+    peers : who is told of the end of a peer's process
     groups : multicast groups; whoever attaches a queue pair also lets the port join
     counters : packets dropped before they reached a queue pair, by reason
     ended_counters : of queue pairs that were destroyed, summed by name
@@ -109,9 +112,10 @@ class RdmaNic:
         number_prefix: int | None = None,
         makes_trains: bool = False,
         source_ports: SourcePorts | None = None,
+        peer_watch: PeerWatch | None = None,
     ) -> None:
         if number_prefix is not None:
-            check_fits("number_prefix", number_prefix, _PREFIX_BITS)
+            check_fits("number_prefix", number_prefix, PREFIX_BITS)
         self.address: Final = address
         self.encapsulation: Final = encapsulation
         self.limits = limits if limits is not None else NicLimits()
@@ -119,6 +123,7 @@ class RdmaNic:
         self.makes_trains: Final = makes_trains
         self._random: Final = random if random is not None else randomness.SystemRandom()
         self.source_ports: Final = source_ports if source_ports is not None else NumberedSourcePorts()
+        self.peers: Final = PeerProcesses(peer_watch)
         self.memory = MemoryTable(self._random, self.limits.max_mr)
         self.groups: Final = MulticastGroups(self.limits)
         self.counters: Counter[str] = Counter()
@@ -126,7 +131,7 @@ class RdmaNic:
         self._congestion_control: Final = congestion_control
         self._line_rate_bps: Final = line_rate_bps
         self._qps: dict[int, NicEnd] = {}
-        numbers = (_QP_NUMBERS if number_prefix is None else 1 << _PREFIXED_BITS) - 1 - _FIRST_QP
+        numbers = (_QP_NUMBERS if number_prefix is None else low_numbers(QP_NUM_BITS)) - 1 - _FIRST_QP
         # A peer with our limits remembers so many connections, and refuses a new one of the same number.
         self._resting: Final = RestingNumbers(min(self.limits.max_cm_id, (numbers - self.limits.max_qp) // 2))
         self._cqs = 0
@@ -240,6 +245,7 @@ class RdmaNic:
             self.groups.detach(qp, group)
         if self._qps.pop(qp.qp_num, None) is not None:
             self._resting.add(qp.qp_num)
+            self.peers.leave(qp)
             self.ended_counters.update(qp.counters)
         self._ready.pop(qp, None)
         self._armed.pop(qp.qp_num, None)
@@ -266,8 +272,8 @@ class RdmaNic:
     def _draw_qp_num(self) -> int:
         if self.number_prefix is None:
             return self._random.randrange(_FIRST_QP, _QP_NUMBERS)
-        low = self._random.randrange(_FIRST_QP, (1 << _PREFIXED_BITS) - 1)
-        return self.number_prefix << _PREFIXED_BITS | low
+        low = self._random.randrange(_FIRST_QP, low_numbers(QP_NUM_BITS) - 1)
+        return behind_prefix(self.number_prefix, low, QP_NUM_BITS)
 
     def _check_queue(self, max_wr: int, max_sge: int) -> None:
         if not 0 < max_wr <= self.limits.max_qp_wr or not 0 < max_sge <= self.limits.max_sge:

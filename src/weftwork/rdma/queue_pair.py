@@ -7,13 +7,13 @@ Leaves out: the protocol, see `requester`, `responder` and `unreliable`; path mi
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import UsageError
 from weftwork.base.grammar import plural
 from weftwork.rdma.async_event import AsyncEvent, EventType
 from weftwork.rdma.attributes import check_attributes
-from weftwork.rdma.datagram import BTH, Datagram, IcrcStates, PacketFlow
+from weftwork.rdma.datagram import BTH, Datagram, PacketFlow
 from weftwork.rdma.nic_limits import NicLimits
 from weftwork.rdma.receive_queue import RecvQueue
 from weftwork.rdma.requester import RcRequester
@@ -54,13 +54,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weftwork.rdma.completion import CompletionQueue
-    from weftwork.rdma.encapsulation import Encapsulation
-    from weftwork.rdma.memory import MemoryTable, MemoryWindow, ProtectionDomain
+    from weftwork.rdma.memory import MemoryWindow, ProtectionDomain
+    from weftwork.rdma.qp_host import QpHost
     from weftwork.rdma.rate_control import RateControl
-    from weftwork.rdma.sender_proof import SourcePorts
     from weftwork.rdma.verbs import MwBind
 
-__all__ = ["AsyncEvent", "EventType", "NicLimits", "QpHost", "RdmaQueuePair"]
+__all__ = ["AsyncEvent", "EventType", "NicLimits", "RdmaQueuePair"]
 
 _SERVICES: Final = {
     QpType.RC: TransportService.RC,
@@ -75,42 +74,6 @@ def _may_meet(pkey: int, other: int) -> bool:
     They name one partition, and not two limited members.
     """
     return bool(pkey & 0x7FFF) and not (pkey ^ other) & 0x7FFF and bool((pkey | other) & 0x8000)
-
-
-class QpHost(Protocol):
-    """Services of the NIC for a queue pair."""
-
-    memory: MemoryTable
-    limits: NicLimits
-
-    @property
-    def address(self) -> bytes:
-        """Address of the port."""
-
-    @property
-    def makes_trains(self) -> bool:
-        """Whether a datagram may hold many packets."""
-
-    @property
-    def encapsulation(self) -> Encapsulation:
-        """Headers in front of BTH."""
-
-    @property
-    def icrc_states(self) -> IcrcStates:
-        """States of the ICRC behind these headers."""
-
-    def wake(self, qp: RdmaQueuePair) -> None:
-        """Ask the queue pair soon for its packets."""
-
-    def tell(self, event: AsyncEvent) -> None:
-        """Queue an event for the user."""
-
-    def flow(self, destination: bytes, source_port: int, dscp: int) -> PacketFlow:
-        """Make a flow from the address of the NIC."""
-
-    @property
-    def source_ports(self) -> SourcePorts:
-        """Source ports of its connections."""
 
 
 class RdmaQueuePair:
@@ -134,6 +97,7 @@ class RdmaQueuePair:
     rate : congestion control, or None
     source_port : of UDP, from which its packets leave; random, so that it tells nothing about its numbers
     proof : of the peer, if it is on this machine
+    watches_peer : it is told of the end of the peer's process; a conversation hears that in its place
     on_heard : called once, at the first packet of the peer (IBV_EVENT_COMM_EST of libibverbs); None does nothing
     """
 
@@ -163,6 +127,7 @@ class RdmaQueuePair:
         self.rate: RateControl | None = None
         self.source_port = host.source_ports.draw(qp_num)
         self.proof: Final = SenderProof()
+        self.watches_peer = True
         self.on_heard: Callable[[], None] | None = None
         self._rc = RcResponder(self) if qp_type is QpType.RC else None
         self._uc = UcResponder(self) if qp_type is QpType.UC else None
@@ -219,6 +184,17 @@ class RdmaQueuePair:
         """Send to the address of the peer, and believe nobody yet to be the peer."""
         self._flow = self.host.flow(self.attr.remote_address, self.source_port, 0)
         self.proof.begin(is_here=self.host.source_ports.is_here(self.attr.remote_address))
+        if self.watches_peer:
+            self.host.peers.watch(self, self.attr.remote_address, self.attr.dest_qp_num, self.lose_peer)
+
+    def lose_peer(self) -> None:
+        """End all work, since the process of the peer has ended: as if the retries of the first request were over."""
+        if isinstance(self.requester, RcRequester):
+            self.requester.give_up()
+        if self.state is not QpState.ERR:
+            self.state = QpState.ERR
+            self.host.tell(AsyncEvent(event_type=EventType.QP_FATAL, qp_num=self.qp_num))
+        self.flush()
 
     def _enter(self, state: QpState, before: QpState) -> None:
         """Do what a change of the state brings with it."""
@@ -235,6 +211,7 @@ class RdmaQueuePair:
         elif state is QpState.RTS and before is QpState.RTR:
             self.requester.start(self.attr.sq_psn)
         elif state is QpState.RESET:
+            self.host.peers.leave(self)
             self.proof.port = None
             self.requester.start(0)
             for responder in (self._rc, self._uc):
@@ -244,6 +221,7 @@ class RdmaQueuePair:
             if not self.recv_queue.is_shared:
                 self.recv_queue.clear()
         elif state is QpState.ERR:
+            self.host.peers.leave(self)
             self.flush()
 
     def _choose_recovery(self) -> None:

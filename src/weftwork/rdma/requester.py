@@ -422,6 +422,11 @@ class RcRequester:
             self._qp.counters[_COUNTED_AS[status]] += 1
         self._qp.went_wrong(QpEvent.SEND_FAILED)
 
+    def give_up(self) -> None:
+        """End the oldest entry as after its last retry, if there are entries."""
+        if self.entries:
+            self._fail(self.entries[0], WcStatus.RETRY_EXC_ERR)
+
     def flush(self) -> None:
         """End all entries, since the queue pair is in error."""
         while self.entries:

@@ -31,6 +31,7 @@ __all__ = ["WIRES", "OpenWire", "WireOptions", "carried_by", "open_wire", "sourc
 # Who opens a wire, by its name: a module with the function `open_wire(address, options)`. Imported when first used.
 WIRES: Final = {
     "rocev2": "weftwork.rdma.drivers.rocev2",
+    "rocev2-udp": "weftwork.rdma.drivers.rocev2_udp",
     "rocev2-raw": "weftwork.rdma.drivers.rocev2_raw",
     "rocev1": "weftwork.rdma.drivers.rocev1",
     "iwarp": "weftwork.rdma.drivers.iwarp",
@@ -74,6 +75,7 @@ class OpenWire:
     port : where packets come from and go to
     mover : moves packets between both
     make_manager : makes the connection manager of the NIC, once
+    others_at_port : who else may receive what is sent, where a peer does not answer; an empty text for nobody
     time : lets virtual time pass while programs wait; None for the machine's clock
     """
 
@@ -81,6 +83,7 @@ class OpenWire:
     port: WirePort
     mover: PacketMover
     make_manager: Callable[[], Conversations]
+    others_at_port: Callable[[], str] = str
     time: VirtualTime | None = None
 
 

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from weftwork.base.caveat import IN_FULL, mismatch_texts
 from weftwork.base.grammar import plural, times_as_long
 from weftwork.report.answer_tables import answer_tables
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import drops_by_reason
-from weftwork.report.three_lines import LABELS, three_lines
+from weftwork.report.three_lines import (
+    MEASURED,
+    labelled_lines,
+    other_suspects,
+    repair_text,
+    stopped_what_ifs,
+    three_lines,
+)
 from weftwork.report.training_answer import (
     goodput_sentence,
     is_bound,
@@ -26,7 +34,17 @@ from weftwork.report.training_answer import (
     what_if_of,
 )
 from weftwork.report.waiting import waiting_lines
-from weftwork.report.words import FIGURE_KINDS, amount, assumed_lines, breaking, caveat_lines, sentence, unbroken
+from weftwork.report.words import (
+    FIGURE_KINDS,
+    amount,
+    assumed_lines,
+    breaking,
+    caveat_lines,
+    ignored_lines,
+    sentence,
+    unbroken,
+)
+from weftwork.spec.fidelities import FIDELITIES
 from weftwork.spec.verdicts import verdict_text
 from weftwork.store.runs import finished
 
@@ -47,6 +65,10 @@ _NO_PATH = (
 _NO_PACKETS = (
     "Flows shared links evenly: congestion control, queues, pauses, marks and losses were not simulated "
     "(engine.fidelity: flow)."
+)
+_MEAN_LOSSES = (
+    "Flows shared links evenly and had the mean cost of their losses: congestion control, queues, pauses and marks "
+    "were not simulated (engine.fidelity: flow)."
 )
 _SHOWN_FAULTS = 3  # chosen: a sentence, not a list; events.parquet has all
 _AND_MORE = ", and more"  # behind what a suspect did first, where it did several things
@@ -69,7 +91,7 @@ def answer(run: Run) -> list[str]:
     ----------
     run : that was written
     """
-    lines = [f"{sentence(label_)} {text}." for label_, text in zip(LABELS, three_lines(run), strict=True) if text]
+    lines = [f"{sentence(label_)} {text}." for label_, text in labelled_lines(run)]
     return [*lines, *details(run)]
 
 
@@ -102,7 +124,10 @@ def _sentences(run: Run) -> list[str]:
     if done == counted or not run.seeds:
         said.append(_times(run))
     said.append(_inside(run))
-    said += [_NO_PACKETS] if run.provenance["engine"] == "flow" else [_losses(run), _pauses(run)]
+    if not FIDELITIES[run.provenance["engine"]].has_packets:
+        said.append(_MEAN_LOSSES if any(each.subject == "engine.losses" for each in run.caveats) else _NO_PACKETS)
+    else:
+        said += [_losses(run), _pauses(run)]
     if not run.seeds:
         said += [_faults(run), _waits(run)]
     said += [goodput_sentence(run)]
@@ -254,9 +279,16 @@ def print_answer(run: Run, console: Console, *, is_verbose: bool = True, has_sou
     """
     about = run.about
     console.print(Text(about["name"], style="bold"), Text(sentence(about["workload"])), sep=": ", soft_wrap=True)
-    for label_, text in zip(LABELS, three_lines(run), strict=True):
-        if text:
-            _print_labelled(console, label_, text, "bold")
+    for label_, text in labelled_lines(run):
+        _print_labelled(console, label_, text, "" if label_ == MEASURED else "bold")
+    for text in other_suspects(run):
+        _print_labelled(console, "also", text, "")
+    if text := repair_text(run.answer):
+        _print_labelled(console, "repair", text, "")
+    if text := stopped_what_ifs(run):
+        _print_labelled(console, "what-ifs", text, "bold")
+    for text in mismatch_texts(run.caveats):
+        _print_labelled(console, "parts", text, "bold")
     for text in memory_warnings(run):
         _print_labelled(console, "memory", text, "bold")
     if is_verbose:
@@ -331,12 +363,14 @@ def _print_notes(run: Run, console: Console, *, has_sources: bool) -> None:
 
     With ``has_sources``, each caveat is printed.
     """
-    for line in assumed_lines(run.caveats):
+    for line in assumed_lines(caveat for caveat in run.caveats if caveat.kind != "mismatch"):
+        _print_text(console, line)
+    for line in ignored_lines(run.caveats):
         _print_text(console, line)
     for note in run.provenance["notes"]:
         _print_text(console, f"note: {note}", "dim")
     if has_sources:
-        for line in caveat_lines(caveat for caveat in run.caveats if caveat.kind != "assumed"):
+        for line in caveat_lines(caveat for caveat in run.caveats if caveat.kind not in IN_FULL):
             _print_text(console, f"source: {line}", "dim")
         return
     counts = Counter(str(caveat.kind) for caveat in run.caveats)

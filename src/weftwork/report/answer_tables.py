@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 
 from weftwork.base.grammar import plural
-from weftwork.report.pipeline import EXPOSED, KINDS, is_training, time_by_kind
+from weftwork.report.pipeline import is_training, time_by_kind
 from weftwork.report.tables import busiest_groups, pausing_ports
 from weftwork.report.three_lines import told_numbers
-from weftwork.report.training_answer import KIND_WORDS, is_bound, jobs_of, what_if_change, what_if_of
-from weftwork.report.words import amount, label
+from weftwork.report.training_answer import is_bound, jobs_of, what_if_change, what_if_of
+from weftwork.report.words import amount, amounts_apart, label
+from weftwork.spec.numbers import numbers_shown
+from weftwork.spec.time_kinds import TIME_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,19 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_tables"]
 
-_ROWS: Final = {  # short, so that two tables stand side by side on 80 columns
-    **{kind: f"{kind}, exposed" for kind in EXPOSED}, "launch": "waiting for CPU", "skew": "waiting for ranks",
-}  # fmt: skip
 _LEAST: Final = 0.001  # chosen: of an iteration; the page and summary.json have what takes less
 _MOST_JOBS: Final = 4  # chosen: as many fit 80 columns
 _LINKS: Final = 5  # chosen: rows of a table that is looked at, not read
 _PAUSES: Final = 3  # chosen: below the table of links
-_KEY_NUMBERS: Final = (
-    "iteration_ps", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "exposed_share", "bubble_share",
-    "completion_ps", "goodput_bps", "fct_p50_ps", "fct_p95_ps", "fct_p99_ps", "fct_p99.9_ps", "slowdown_p50",
-    "slowdown_p95", "slowdown_p99", "slowdown_p99.9", "collective_duration_ps", "collective_bus_bandwidth_bps",
-    "jain_index", "busiest_link", "drops", "retransmissions", "pauses", "paused_ps", "marks",
-)  # fmt: skip
 
 
 def answer_tables(run: Run, console: Console, *, finished: tuple[int, int]) -> list[Table]:
@@ -62,7 +55,7 @@ def _seeds(run: Run, done: int, counted: int) -> Table:
     partial = "" if done == counted else f", {done} finished"
     table = _table(f"mean of {plural(counted, 'seed')}{partial}", "mean", "95 % from", "to")
     told = told_numbers(run)
-    for name in _KEY_NUMBERS:
+    for name in (number.name for number in numbers_shown("key")):
         if name in run.summary and name not in told and run.value(name) is not None:
             number = run.summary[name]
             table.add_row(label(name), *(amount(number[key], number["unit"]) for key in ("value", "low", "high")))
@@ -105,10 +98,10 @@ def _training(run: Run, console: Console) -> list[Table]:
 def _spent(run: Run, jobs: Sequence[Mapping[str, Any]]) -> Table:
     spent = [time_by_kind(run, job["job"]) for job in jobs]
     table = _table("time goes to", *(["time"] if len(jobs) == 1 else [job["job"] for job in jobs]))
-    for kind in KINDS:
-        parts = [own.get(kind, 0.0) for own in spent]
+    for name, kind in TIME_KINDS.items():
+        parts = [own.get(name, 0.0) for own in spent]
         if any(ps >= _LEAST * job["iteration_ps"] for ps, job in zip(parts, jobs, strict=True)):
-            table.add_row(_ROWS.get(kind, KIND_WORDS[kind]), *(amount(ps or None, "ps") for ps in parts))
+            table.add_row(kind.words, *(amount(ps or None, "ps") for ps in parts))
     return table
 
 
@@ -117,19 +110,22 @@ def _cases(run: Run, jobs: Sequence[Mapping[str, Any]]) -> Table:
     names = dict.fromkeys(name for own in cases for name in own)
     heads = ["time", "change"] if len(jobs) == 1 else [job["job"] for job in jobs]
     table = _table("what it would be with", *heads)
+    times = [_case_times(own, job["iteration_ps"]) for own, job in zip(cases, jobs, strict=True)]
     for name in names:
-        cells = [_case_time(own.get(name)) for own in cases]
+        cells = [own.get(name, "-") for own in times]
         if len(jobs) == 1:
             cells.append(what_if_change(cases[0][name], jobs[0]))
         table.add_row(name, *cells)
     return table
 
 
-def _case_time(case: Mapping[str, Any] | None) -> str:
-    if case is None:
-        return "-"
-    bound = ">= " if is_bound(case) else ""
-    return f"{bound}{amount(case['iteration_ps'], 'ps')}"
+def _case_times(cases: Mapping[str, Mapping[str, Any]], iteration_ps: float) -> dict[str, str]:
+    """The times of what-if cases, with the digits that tell them from each other and from the time of the run."""
+    times = amounts_apart([iteration_ps, *(case["iteration_ps"] for case in cases.values())], "ps")
+    return {
+        name: f"{'>= ' if is_bound(case) else ''}{time}"
+        for (name, case), time in zip(cases.items(), times[1:], strict=True)
+    }
 
 
 def _table(first: str, *others: str) -> Table:

@@ -33,5 +33,6 @@ def print_capture(run: Run, console: Console) -> None:
         Text(f"capture: {packets} of {capture['link']} in {run.path / capture['file']}{rest}"), soft_wrap=True
     )
     if capture["without_wire_form"]:
-        text = f"without a wire form in RoCEv2: {'; '.join(capture['without_wire_form'])}"
+        wire = capture.get("wire_format", "RoCEv2")  # runs before transports offered one
+        text = f"without a wire form in {wire}: {'; '.join(capture['without_wire_form'])}"
         console.print(Text(text, style="dim"), soft_wrap=True)

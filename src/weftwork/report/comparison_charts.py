@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.report.comparison_words import different_fabrics, fabric_names, time_noun
-from weftwork.report.design_words import money
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.bars import BarGroup, NamedBar, bars
 from weftwork.report.figures.lines import Curve, curves
+from weftwork.report.money import money_words
 from weftwork.report.over_time import directions, read_over_time
 from weftwork.report.page_over_time import not_recorded
 from weftwork.report.words import amount, change
@@ -106,7 +106,7 @@ def _price_bars(found: RunComparison) -> str:
     made = tuple(
         NamedBar(
             name=names[place],
-            words=money(price.typical)
+            words=money_words(price.typical)
             + (f", {change(price.typical / first - 1)}" if number and first and is_alike else ""),
             value=price.typical,
             low=price.low,

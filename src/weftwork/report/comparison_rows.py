@@ -18,7 +18,7 @@ from weftwork.report.comparison_words import (
     switch_words,
     time_noun,
 )
-from weftwork.report.design_words import money, power
+from weftwork.report.money import money_words, power_words
 from weftwork.report.page_elements import PageSection, notice, table
 from weftwork.report.words import amount, change, typeset
 from weftwork.spec.sweep import SAME
@@ -101,7 +101,7 @@ def _price(run: ComparedRun) -> tuple[str, str]:
     if run.fabric is None or run.fabric.price_usd is None:
         return _NONE, _NONE
     dollars = run.fabric.price_usd.typical
-    return money(dollars), money(dollars / run.fabric.gpus)
+    return money_words(dollars), money_words(dollars / run.fabric.gpus)
 
 
 def _culprit(run: ComparedRun) -> str:
@@ -121,13 +121,13 @@ def fabric_tables(found: RunComparison) -> list[PageSection]:
     sizes = {one.gpus for one in fabrics.values()}
     rows = []
     for place, one in fabrics.items():
-        each = None if one.price_usd is None else money(one.price_usd.typical / one.gpus)
+        each = None if one.price_usd is None else money_words(one.price_usd.typical / one.gpus)
         rows.append([
             escape("all runs" if len(fabrics) == 1 else names[place]),
             *([f"{one.gpus:,}"] if len(sizes) > 1 else []),
-            _spread(one.price_usd, money),
+            _spread(one.price_usd, money_words),
             each or _NONE,
-            _spread(one.power_w, power),
+            _spread(one.power_w, power_words),
             _cell(ratio_words(one)),
             escape(switch_words(one)),
             f"{one.links:,}",

@@ -9,14 +9,15 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
-from weftwork.report.design_words import money, unverified_words
+from weftwork.report.design_words import unverified_words
 from weftwork.report.difference_words import difference_words
-from weftwork.report.words import amount, sentence
+from weftwork.report.money import money_words
+from weftwork.report.words import amount, amounts_apart, label, sentence
 from weftwork.spec.comparison import ComparedKey
 from weftwork.spec.endings import ENDINGS
-from weftwork.spec.scenario.scenario import WORKLOADS
 from weftwork.spec.sweep import SAME
 from weftwork.spec.verdicts import verdict_text
+from weftwork.spec.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,12 +50,10 @@ __all__ = [
 
 SMALL_LOSS: Final = 0.02  # chosen: of the time; what a buyer may give away for a cheaper fabric
 _MOST_FABRIC_KEYS: Final = 2  # chosen: with more values a name is no name any more
-_MOST_MORE_DIGITS: Final = 2  # five digits tell times apart that differ by `SAME`
 _FEW: Final = 3  # runs of which the fastest is told
 _MOST_TOLD: Final = 5  # chosen: sentences about a workload; with more runs the extremes are told
 _SCALED: Final = {"ps", "s", "b/s", "B/s", "B"}  # units that `amount` takes a larger step of
 _HUGE: Final = 1e12  # chosen: a count with more digits is read as a power of ten
-_NOUNS: Final = {"iteration_ps": "iteration", "collective_duration_ps": "collective", "completion_ps": "completion"}
 _NO_PRODUCT: Final = "switch without a product"  # as the price books call a plain switch
 _NAME: Final = re.compile(r"\S+ (\(\d+\) )?(takes|was|is|has|and) ")  # a name of one word in front of its verb
 
@@ -167,22 +166,13 @@ def _time_words(run: ComparedRun, other: ComparedRun, name: str, first: str) -> 
     change = after / before - 1 if before else 0.0
     if abs(change) < SAME:
         return f"{name} takes as long as {first} ({amount(after, 'ps')})"
-    times = " against ".join(_apart(after, before))
+    times = " against ".join(amounts_apart([after, before], "ps"))
     clear = "" if run.is_clear is None else (
         ", beyond what seeds explain" if run.is_clear else ", within what seeds explain")  # fmt: skip
     if change >= 1:
         return f"{name} takes {amount(1 + change, 'ratio')} times as long as {first} ({times}{clear})"
     direction = "more" if change > 0 else "less"
     return f"{name} takes {amount(abs(change), 'share')} {direction} time than {first} ({times}{clear})"
-
-
-def _apart(first: float, second: float) -> tuple[str, str]:
-    """Two times with as many digits as they need to differ, at most two more than other times have."""
-    for more in range(_MOST_MORE_DIGITS):
-        texts = amount(first, "ps", more=more), amount(second, "ps", more=more)
-        if texts[0] != texts[1]:
-            return texts
-    return amount(first, "ps", more=_MOST_MORE_DIGITS), amount(second, "ps", more=_MOST_MORE_DIGITS)
 
 
 def _price_words(fabric: ComparedFabric | None, other: ComparedFabric | None) -> str:
@@ -196,7 +186,11 @@ def _price_words(fabric: ComparedFabric | None, other: ComparedFabric | None) ->
     if not dollars:
         return ""
     share = f" ({amount(abs(dollars) / other.price_usd.typical, 'share')})" if other.price_usd.typical else ""
-    return f" and saves {money(-dollars)}{share}" if dollars < 0 else f" and costs {money(dollars)}{share} more"
+    return (
+        f" and saves {money_words(-dollars)}{share}"
+        if dollars < 0
+        else f" and costs {money_words(dollars)}{share} more"
+    )
 
 
 def _saved(found: RunComparison) -> list[str]:
@@ -290,7 +284,7 @@ def _best_fabric(found: RunComparison) -> list[str]:
         if loss[best] < SAME
         else f"It takes at most {amount(loss[best], 'share')} more time than the fastest fabric."
     )
-    verdict = f"{names[best]} is the cheapest fabric that is {limit}: {money(prices[best])}{less}. {lost}"
+    verdict = f"{names[best]} is the cheapest fabric that is {limit}: {money_words(prices[best])}{less}. {lost}"
     return [_sentence(verdict), *left_out]
 
 
@@ -341,14 +335,14 @@ def price_doubts(found: RunComparison) -> list[str]:
 
 def ended_words(run: ComparedRun) -> str:
     """Ending of an incomplete run in words."""
-    if run.seeds > 1 or run.status == "complete":
+    if run.seeds > 1 or ENDINGS[run.status].is_whole:
         return "has seeds that did not finish"
     return ENDINGS[run.status].predicate
 
 
 def time_noun(run: ComparedRun) -> str:
     """Noun of a run's main number, such as ``iteration``."""
-    return _NOUNS.get(run.number, "time")
+    return label(run.number).partition(" ")[0] or "time"
 
 
 def different_keys(found: RunComparison) -> list[ComparedKey]:

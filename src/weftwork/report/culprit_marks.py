@@ -9,7 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.spec.scenario.faults import is_end
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weftwork.report.pipeline import PipelineRow
     from weftwork.spec.answer import Culprit
     from weftwork.store.runs import Run
@@ -17,8 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["TO_BLAME", "FaultTime", "fault_times", "faults_of", "is_culprit_row", "is_to_blame"]
 
 TO_BLAME: Final = "to blame"
-_ENDS: Final = " ends"  # behind what a fault did, where that is undone
-_UP: Final = "up"
+_WITH_ROWS: Final = ("gpu", "stage", "job")  # kinds of culprits that have rows of the pipeline
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +65,7 @@ def fault_times(run: Run) -> list[FaultTime]:
         where, at_ps = row["place"], int(row["at_ps"])
         if (before := open_at.pop(where, None)) is not None:
             found.append(_until(before, at_ps))
-        if row["detail"].endswith(_ENDS) or row["detail"] == _UP:
+        if is_end(row["detail"]):
             continue
         text = f"{where} {row['detail']}"
         open_at[where] = FaultTime(text=text, start_ps=at_ps, end_ps=None, is_culprit=is_to_blame(run, where))
@@ -73,7 +76,7 @@ def _until(fault: FaultTime, end_ps: int) -> FaultTime:
     return FaultTime(text=fault.text, start_ps=fault.start_ps, end_ps=end_ps, is_culprit=fault.is_culprit)
 
 
-def is_culprit_row(culprit: Culprit, row: PipelineRow, *, jobs: int) -> bool:
+def is_culprit_row(culprit: Culprit, row: PipelineRow, *, jobs: Sequence[str]) -> bool:
     """Whether a row of the pipeline belongs to the culprit.
 
     The culprit is its GPU, its stage, or its job.
@@ -82,10 +85,12 @@ def is_culprit_row(culprit: Culprit, row: PipelineRow, *, jobs: int) -> bool:
     ----------
     culprit : of the run
     row : of `weftwork.report.pipeline.read_pipeline`
-    jobs : how many the run has
+    jobs : names of those that the run has, in their order
     """
+    ids = culprit.ids
+    if ids is None or culprit.kind not in _WITH_ROWS:
+        return False
     if culprit.kind == "gpu":
-        return culprit.name == f"GPU {row.gpu}"
-    if culprit.kind == "stage":
-        return culprit.name == (f"stage {row.stage}" if jobs == 1 else f"stage {row.stage} of {row.job}")
-    return culprit.kind == "job" and culprit.name == row.job
+        return row.gpu in ids.gpus
+    is_its_job = tuple(jobs.index(row.job) for _ in ids.jobs) == ids.jobs  # of several jobs none has rows of its own
+    return is_its_job and (culprit.kind == "job" or row.stage == ids.stage)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.plain_file import read_plain
+from weftwork.spec.study_ends import STUDY_ENDS
 from weftwork.store.sweeps import read_command
 
 __all__ = ["FABRICS", "RESULT", "is_design", "open_design"]
@@ -25,13 +26,15 @@ _MOST_BYTES: Final = 50_000_000  # chosen: of a document of some ten thousand ca
 _NAME: Final = re.compile(r"f[0-9]{3,9}")  # of a candidate, and of its file
 _NEEDED: Final = frozenset({
     "name", "node", "gpus", "file", "prices", "budget_usd", "power_budget_w", "number", "by", "plan", "chosen_anew",
-    "counted", "pruned", "front", "knee", "end", "kept", "candidates",
+    "counted", "pruned", "front", "knee", "end", "kept", "candidates", "criterion", "take", "take_packed", "placed_key",
+    "cluster", "price_regions", "price_corners", "kinds",
 })  # fmt: skip
 _OF: Final = {
     "candidates": frozenset({
         "name", "words", "tree", "networks", "switches", "links", "price_usd", "power_w", "money_by_kind_usd",
         "unverified_money_share", "unverified_power_share", "least_bandwidth_share", "time_ps", "useful_share",
         "counting_time_ps", "closed_form_ps", "limited_by", "run", "reason", "is_front", "is_knee",
+        "is_take", "placed", "placed_time_ps", "cables", "cluster_usd", "network_life_usd", "work_per_usd",
     }),
     "pruned": frozenset({"reason", "count", "example", "detail", "better"}),
 }  # fmt: skip
@@ -60,6 +63,9 @@ def open_design(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     missing = _missing(found)
     if missing:
         raise _wrong(folder, RESULT, f"lacks {', '.join(missing[:3])}; write it again {again}")
+    if found["end"] not in list(STUDY_ENDS):
+        wanted = f"wanted {', '.join(STUDY_ENDS)}; write it again {again}"
+        raise _wrong(folder, RESULT, f"has the end {found['end']!r}, {wanted}")
     names = [one["name"] for one in found["candidates"]]
     strange = next((name for name in names if not isinstance(name, str) or not _NAME.fullmatch(name)), None)
     if strange is not None:

@@ -16,12 +16,11 @@ import yaml
 
 from weftwork.base.grammar import plural
 from weftwork.report.comparison_words import comparison_verdict
-from weftwork.report.page import TILES
 from weftwork.report.sweep_words import best_first, cell, objective_words, sweep_verdict
 from weftwork.report.tables import busiest_links
-from weftwork.report.three_lines import LABELS, three_lines
+from weftwork.report.three_lines import labelled_lines
 from weftwork.report.words import amount, change, typeset
-from weftwork.spec.answer import TIME_GROUPS
+from weftwork.spec.numbers import TIME_GROUPS, numbers_shown
 from weftwork.spec.scenario.written import dump
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def run_html(run: Run) -> str:
     run : of one seed or several
     """
     about = run.about
-    lines = list(zip(LABELS, three_lines(run), strict=True))
+    lines = labelled_lines(run)
     what = facts([(name, about.get(name, "")) for name in ("workload", "fabric", "transport")])
     seeds = f", {plural(len(run.seeds), 'seed')}" if run.seeds else ""
     where = f'<p class="soft">{escape(str(run.path))}</p>'
@@ -109,14 +108,14 @@ def _numbers(run: Run) -> str:
     Several seeds have means with intervals.
     """
     made: list[str] = []
-    for name, words in TILES:
-        number = run.summary.get(name)
+    for tile in numbers_shown("tile"):
+        number = run.summary.get(tile.name)
         if number is None or number["value"] is None or len(made) == _MOST_NUMBERS:
             continue
         told = amount(number["value"], number["unit"])
         if number.get("low") is not None:
             told += f" ({amount(number['low'], number['unit'])} to {amount(number['high'], number['unit'])})"
-        made.append(f"<div><span>{escape(words)}</span>{escape(typeset(told))}</div>")
+        made.append(f"<div><span>{escape(tile.noun)}</span>{escape(typeset(told))}</div>")
     return f'<div class="numbers">{"".join(made)}</div>' if made else ""
 
 
@@ -127,7 +126,7 @@ def _shares(run: Run) -> str:
         return bars([(words, share) for words, share in spent if share > 0])
     if "links" not in run.tables:
         return ""
-    rows = busiest_links(run, _MOST_BARS).to_pylist()
+    rows = busiest_links(run, _MOST_BARS)
     return bars([(row["name"], row["utilisation"]) for row in rows])
 
 

@@ -37,7 +37,15 @@ from weftwork.report.page_training import SCRIPTS, training_sections
 from weftwork.report.page_victims import flow_victims
 from weftwork.report.pipeline import is_training
 from weftwork.report.tables import busiest_links
-from weftwork.report.three_lines import LABELS, cost_texts, three_lines
+from weftwork.report.three_lines import (
+    cost_texts,
+    culprit_text,
+    grave_suspects,
+    labelled_lines,
+    repair_text,
+    stopped_what_ifs,
+    three_lines,
+)
 from weftwork.report.words import (
     CLOCK_ENDED,
     FIGURE_KINDS,
@@ -51,47 +59,16 @@ from weftwork.report.words import (
     typeset,
 )
 from weftwork.spec.answer import NAMELESS
-from weftwork.spec.endings import ENDINGS
+from weftwork.spec.fidelities import FIDELITIES
+from weftwork.spec.numbers import numbers_shown
 
 if TYPE_CHECKING:
     from weftwork.report.over_time import OverTime
     from weftwork.store.runs import Run
 
-__all__ = ["TILES", "bottleneck", "rests_on", "run_page", "three_lines_list", "warnings", "what_ran"]
+__all__ = ["bottleneck", "rests_on", "run_page", "three_lines_list", "warnings", "what_ran"]
 
-TILES: Final = (
-    ("iteration_ps", "time of an iteration"),
-    ("mfu", "model FLOP utilisation"),
-    ("tokens_per_s", "tokens per second"),
-    ("exposed_share", "exposed communication"),
-    ("bubble_share", "bubble"),
-    ("memory_bytes", "memory of the fullest GPU"),
-    ("completion_ps", "completion time"),
-    ("collective_duration_ps", "time of a collective"),
-    ("collective_bus_bandwidth_bps", "bus bandwidth"),
-    ("goodput_bps", "goodput, all together"),
-    ("fct_p99_ps", "completion time of flows, p99"),
-    ("slowdown_p99", "slowdown, p99"),
-    ("busiest_link", "busiest link in use"),
-    ("max_queue_bytes", "longest queue"),
-    ("marks", "ECN marks"),
-    ("pauses", "pause frames"),
-    ("drops", "packets lost"),
-    ("retransmissions", "packets sent again"),
-)
-_MODEL_PAGES: Final = {  # titles of the pages of the documentation, by engine
-    "packet": "The packet engine: what it computes",
-    "reference": "The packet engine: what it computes",
-    "flow": "The flow engine: its rules",
-}
-_IN_WORDS: Final = {  # tiles that are left out where the three lines or the sentences below them tell them
-    "iteration_ps", "mfu", "tokens_per_s", "exposed_share", "bubble_share", "completion_ps", "collective_duration_ps",
-    "collective_bus_bandwidth_bps", "goodput_bps", "busiest_link", "fct_p99_ps", "memory_bytes",
-}  # fmt: skip
-_BY_SEED: Final = (
-    "iteration_ps", "tokens_per_s", "mfu", "exposed_share", "completion_ps", "goodput_bps", "fct_p99_ps",
-    "slowdown_p99", "drops", "pauses", "marks",
-)  # fmt: skip
+_GRAVE: Final = 4  # chosen: suspects beside the culprit at the top of a page; the table below has all
 
 
 def run_page(run: Run) -> str:
@@ -167,7 +144,7 @@ def rests_on(run: Run) -> str:
 
 
 def _ending(run: Run) -> list[str]:
-    notice = f"This run did not finish: {CLOCK_ENDED}" if has_clock_ended(run) else ENDINGS[run.status].notice
+    notice = f"This run did not finish: {CLOCK_ENDED}" if has_clock_ended(run) else run.ending.notice
     said = [notice] if notice else []
     if not run.seeds and (errors := int(run.summary.get("queue_pair_errors", {}).get("value") or 0)):
         said.append(f"{sentence(plural(errors, 'connection'))} failed after too many timeouts.")
@@ -176,7 +153,7 @@ def _ending(run: Run) -> list[str]:
 
 def bottleneck(run: Run) -> str:
     """Name the busiest link, and whether it explains the time."""
-    rows = busiest_links(run, 2).to_pylist()
+    rows = busiest_links(run, 2)
     if not rows or not rows[0]["utilisation"]:
         return ""
     share, name = rows[0]["utilisation"], rows[0]["name"]
@@ -218,9 +195,9 @@ def _answer(run: Run) -> PageSection:
     said = details(run)
     words_above = "; ".join((*three_lines(run), *said))
     timed = "collective_duration_ps" in run.summary and run.value("collective_duration_ps") is not None
-    for name, words in TILES:
-        number = run.summary.get(name)
-        if number is None or number["value"] is None or (timed and name == "completion_ps"):
+    for tile in numbers_shown("tile"):
+        number = run.summary.get(tile.name)
+        if number is None or number["value"] is None or (timed and tile.name == "completion_ps"):
             continue
         value, interval = amount(number["value"], number["unit"]), ""
         parts: tuple[str, ...] = (value,)
@@ -228,18 +205,27 @@ def _answer(run: Run) -> PageSection:
             low, high = amount(number["low"], number["unit"]), amount(number["high"], number["unit"])
             interval = f"95 %: {low} to {high}"
             parts = (value, low, high)
-        if all(has_word(words_above, part) for part in parts) and name in _IN_WORDS:
+        if all(has_word(words_above, part) for part in parts) and tile.is_in_words:
             continue
-        shown.append(Tile(name=words, value=value, note=interval))
-    content = three_lines_list(run) + paragraphs(said, "told") + notes_line(run) + tiles(shown) + _others(run)
+        shown.append(Tile(name=tile.noun, value=value, note=interval))
+    stopped = stopped_what_ifs(run)
+    lines = three_lines_list(run) + notice([f"What-ifs {stopped}."] if stopped else [])
+    content = lines + paragraphs(said, "told") + notes_line(run) + tiles(shown) + _others(run)
     return PageSection(id="answer", short="Answer", title="The answer", content=content)
 
 
 def three_lines_list(run: Run) -> str:
-    """The three lines of the answer with labels and a marked culprit."""
-    found = run.answer.culprit
+    """The three lines of the answer with labels and a marked culprit.
+
+    Grave suspects beside it and the order of repairs follow.
+    """
+    found, seeds = run.answer.culprit, run.answer.seeds
     name = found.name if found.kind not in NAMELESS else ""
-    return answer_lines(LABELS, three_lines(run), name)
+    also = [("also", culprit_text(one, seeds=seeds)) for one in grave_suspects(run.answer)[:_GRAVE]]
+    if repairs := repair_text(run.answer):
+        also.append(("repair", repairs))
+    labels, texts = zip(*labelled_lines(run), strict=True)
+    return answer_lines(labels, texts, name, also)
 
 
 def _others(run: Run) -> str:
@@ -260,7 +246,7 @@ def _others(run: Run) -> str:
 
 
 def _seeds(run: Run) -> PageSection:
-    names = [name for name in _BY_SEED if name in run.summary]
+    names = [number.name for number in numbers_shown("seeds") if number.name in run.summary]
     rows = [
         [escape(one.path.name), escape(one.status),
          *(escape(typeset(amount(one.value(name), one.summary[name]["unit"]))) for name in names)]
@@ -342,7 +328,12 @@ def _provenance(run: Run) -> PageSection:
         short="Provenance",
         title="Where this comes from",
         lead="What was run, by which program, and every number. "
-        f'"{_MODEL_PAGES.get(known["engine"], _MODEL_PAGES["packet"])}" in the documentation says what the '
+        f'"{_model_page(known["engine"])}" in the documentation says what the '
         "model leaves out; weftwork explain engine.fidelity names the engines.",
         content=content,
     )
+
+
+def _model_page(engine: str) -> str:
+    """Title of the page about a model; of a folder of another version that of the first one."""
+    return FIDELITIES.get(engine, next(iter(FIDELITIES.values()))).model_page

@@ -20,7 +20,6 @@ from weftwork.report.comparison_rows import fabric_tables, run_tables
 from weftwork.report.comparison_words import changed_numbers, comparison_verdict, different_keys, joined, short_amount
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.distribution import distribution
-from weftwork.report.figures.gantt import KIND_NAMES
 from weftwork.report.figures.stacked import StackedBar, stacked
 from weftwork.report.page import three_lines_list, warnings
 from weftwork.report.page_elements import PageSection, notice, paragraphs, port, render, table
@@ -30,6 +29,7 @@ from weftwork.report.page_training import SCRIPTS, job_waterfalls, pipeline_figu
 from weftwork.report.pipeline import KINDS, is_training, time_by_kind
 from weftwork.report.training_answer import jobs_of
 from weftwork.report.words import amount, change, label, sentence, typeset
+from weftwork.spec.time_kinds import TIME_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -232,7 +232,7 @@ def _stacks(named: Sequence[tuple[str, Run]]) -> str:
             rows.append((shown, spent, amount(job["iteration_ps"], "ps")))
     if not rows:
         return ""
-    parts = [(KIND_NAMES[kind], f"k{place}") for place, kind in enumerate(KINDS)]
+    parts = [(kind.short, f"k{place}") for place, kind in enumerate(TIME_KINDS.values())]
     made = [StackedBar(name=name, lengths=tuple(spent.get(kind, 0.0) for kind in KINDS), note=note)
             for name, spent, note in rows[:_MOST_STACKS]]  # fmt: skip
     note = (

@@ -16,22 +16,29 @@ from typing import Any, Final
 from weftwork.base.grammar import plural
 from weftwork.base.version import VERSION
 from weftwork.report.design_folder import FABRICS
-from weftwork.report.design_words import design_verdict, loser_words, money, of_front, power
+from weftwork.report.design_tables import KIND_COLUMNS, PLACED_COLUMNS, DesignRow, kind_rows, marks, placed_rows
+from weftwork.report.design_words import (
+    design_verdict,
+    failed_words,
+    loser_words,
+    of_front,
+    taken,
+    unfinished_words,
+    work_amount,
+)
 from weftwork.report.figures.axes import figure
 from weftwork.report.figures.front import FrontDot, FrontLimit, front_chart
 from weftwork.report.figures.stacked import StackedBar, stacked
+from weftwork.report.money import money_words, power_words
 from weftwork.report.page_confirmation import confirmation_section
 from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
-from weftwork.report.words import amount, typeset
+from weftwork.report.words import amount, amounts_apart, typeset
+from weftwork.spec.numbers import NUMBERS
+from weftwork.spec.study_ends import STUDY_ENDS
 
 __all__ = ["PAGE", "design_page"]
 
 PAGE: Final = "page.html"
-_TIMES: Final = {  # by the number that the runs have
-    "iteration_ps": "time of an iteration",
-    "collective_duration_ps": "time of the collective",
-    "completion_ps": "time of the job",
-}
 _KINDS: Final = {  # of the bill, with the colour of their bars
     "switch": ("switches", "k0"),
     "module": ("transceivers", "k6"),
@@ -60,6 +67,8 @@ def design_page(document: Mapping[str, Any], folder: str, resume: str, scenarios
     confirmed = document.get("confirmation")
     sections = [
         _answer(document, resume),
+        *_kinds(document),
+        *_as_placed(document),
         *_front(document),
         *_fabrics(document, folder, scenarios),
         *([] if confirmed is None else [_confirmed(confirmed)]),
@@ -69,7 +78,7 @@ def design_page(document: Mapping[str, Any], folder: str, resume: str, scenarios
     ]
     what = [
         ("design", f"a fabric for {plural(document['gpus'], 'GPU')} in {document['node']} servers"),
-        ("judged by", f"money, power and {_time_name(document)}, by {_by(document)}"),
+        ("judged by", f"{_CRITERIA.get(document['criterion'], document['criterion'])}; {_by(document)}"),
         ("prices", document["prices"]),
     ]
     limits = _limits(document)
@@ -85,14 +94,14 @@ def _is_closed(document: Mapping[str, Any]) -> bool:
 
 
 def _time_name(document: Mapping[str, Any]) -> str:
-    name = _TIMES.get(document["number"], _TIMES["completion_ps"])
+    name = NUMBERS.get(document["number"], NUMBERS["completion_ps"]).noun
     return f"{name} that counts" if any(one["useful_share"] < 1 for one in document["candidates"]) else name
 
 
 def _limits(document: Mapping[str, Any]) -> str:
     found = [
         f"at most {words(document[key])}"
-        for key, words in (("budget_usd", money), ("power_budget_w", power))
+        for key, words in (("budget_usd", money_words), ("power_budget_w", power_words))
         if document[key] is not None
     ]
     return " and ".join(found)
@@ -102,29 +111,47 @@ def _timed(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for one in document["candidates"] if one["counting_time_ps"] is not None]
 
 
-def _knee(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    best = of_front(document)
-    return next((one for one in best if one["is_knee"]), best[0] if best else None)
+_CRITERIA: Final = {
+    "work-per-dollar": "work for a dollar of the whole cluster",
+    "knee": "the knee of network money and time",
+    "time": "the least time",
+    "money": "the least money of the network",
+    "power": "the least power of the network",
+}
 
 
 def _answer(document: Mapping[str, Any], resume: str) -> PageSection:
-    knee = _knee(document)
+    take = taken(document)
     left = len(document["candidates"])
     shown = []
-    if knee is not None:
-        price, draw = knee["price_usd"], knee["power_w"]
-        shown = [
-            Tile(name="money", value=money(price["typical"]), note=_range(price, money)),
-            Tile(name="power", value=power(draw["typical"]), note=_range(draw, power)),
-            Tile(name=_time_name(document), value=amount(knee["counting_time_ps"], "ps"), note=_most(knee)),
+    if take is not None:
+        price, draw = take["price_usd"], take["power_w"]
+        if take["work_per_usd"] is not None:
+            work = work_amount([take["work_per_usd"]], document["cluster"]["work_unit"])[0]
+            shown.append(
+                Tile(
+                    name="work for a dollar", value=work, note=f"cluster: {money_words(take['cluster_usd']['typical'])}"
+                )
+            )
+        shown += [
+            Tile(name="money of the network", value=money_words(price["typical"]), note=_range(price, money_words)),
+            Tile(name="power of the network", value=power_words(draw["typical"]), note=_range(draw, power_words)),
+            Tile(name=_time_name(document), value=amount(take["counting_time_ps"], "ps"), note=_most(take)),
         ]
+        if take["placed_time_ps"] is not None:
+            placed = amount(take["placed_time_ps"], "ps")
+            shown.append(Tile(name="as a scheduler places", value=placed, note="mean of its runs"))
     counted = document["counted"]
     shown += [
         Tile(name="candidates counted", value=f"{counted:,}"),
         Tile(name="pruned by closed forms", value=f"{counted - left:,}"),
         Tile(name="left", value=f"{left:,}", note=f"{len(of_front(document)):,} on the front"),
     ]
-    content = notice(_warnings(document, resume)) + paragraphs(design_verdict(document), "answer") + tiles(shown)
+    content = (
+        notice(_warnings(document, resume))
+        + paragraphs(design_verdict(document, has_ending=False), "answer")
+        + tiles(shown)
+    )
     return PageSection(id="answer", short="Answer", title="The fabric to take", content=content)
 
 
@@ -146,14 +173,59 @@ def _warnings(document: Mapping[str, Any], resume: str) -> list[str]:
             " bandwidth, so the order of fabrics, the front and the knee can differ from those of runs. Leave"
             " --closed-forms out to run the fabrics."
         )
-    waiting = [one for one in document["candidates"] if one["time_ps"] is None]
-    if document["end"] != "done":
-        how = "the disk was full" if document["end"] == "full" else "it was interrupted"
-        count = f"{len(waiting):,} of {plural(len(document['candidates']), 'fabric')} have no time"
-        found.append(f"This design has not ended: {how}, and {count}. Continue with: {resume}")
+    found += failed_words(document, taken(document))
+    waiting = [one for one in document["candidates"] if one["time_ps"] is None and not one.get("has_failed")]
+    if not STUDY_ENDS[document["end"]].is_done:
+        found += [f"{text} Continue with: {resume}" for text in unfinished_words(document)]
     else:
         found += [f"{one['name']} ({one['words']}) has no time: {one['reason']}" for one in waiting[:5]]
         found += [f"And {len(waiting) - 5:,} more without a time."] if len(waiting) > 5 else []
+    return found
+
+
+def _kinds(document: Mapping[str, Any]) -> list[PageSection]:
+    """Named topologies side by side, for whoever signs."""
+    if not document["kinds"]:
+        return []
+    rows = _linked(kind_rows(document), 1)
+    return [
+        PageSection(
+            id="kinds",
+            short="Side by side",
+            title="The named topologies side by side",
+            lead="The best fabric of each topology that was named, also of those that lose. A dead leaf is the switch"
+            " of the first server, without which the job runs again.",
+            content=table([name for name, _ in KIND_COLUMNS], rows, texts=(1, 4, 8, 9)),
+        )
+    ]
+
+
+def _as_placed(document: Mapping[str, Any]) -> list[PageSection]:
+    """Candidates that ran as a scheduler places ranks."""
+    judged = [one for one in document["candidates"] if one["placed"]]
+    if not judged:
+        return []
+    rows = _linked(placed_rows(document, judged), 0)
+    return [
+        PageSection(
+            id="placed",
+            short="As placed",
+            title="As a scheduler places ranks",
+            lead="The last candidates run packed, with whole servers at random, and in fragments of neighbouring"
+            " servers in random order. The choice goes by the mean of the last two.",
+            content=table([name for name, _ in PLACED_COLUMNS], rows, texts=(1,)),
+        )
+    ]
+
+
+def _linked(rows: Sequence[DesignRow], place: int) -> list[list[str]]:
+    """Cells of rows, those of the recommended candidate in bold."""
+    found = []
+    for row in rows:
+        cells = [escape(typeset(cell)) for cell in row.cells]
+        tag = ' <span class="tag">take</span>' if row.is_take else ""
+        cells[place] += tag
+        found.append([f"<b>{cell}</b>" if row.is_take and cell else cell for cell in cells])
     return found
 
 
@@ -166,16 +238,16 @@ def _front(document: Mapping[str, Any]) -> list[PageSection]:
     by_money = front_chart(
         ("money", time),
         _dots(timed, "price_usd"),
-        words=money,
+        words=money_words,
         short=_dollars,
-        limit=None if budget is None else FrontLimit(at=budget, words=f"budget: {money(budget)}"),
+        limit=None if budget is None else FrontLimit(at=budget, words=f"budget: {money_words(budget)}"),
     )
     by_power = front_chart(
         ("power", time),
         _dots(timed, "power_w"),
-        words=power,
+        words=power_words,
         short=_watts,
-        limit=None if most is None else FrontLimit(at=most, words=f"at most {power(most)}"),
+        limit=None if most is None else FrontLimit(at=most, words=f"at most {power_words(most)}"),
         height_px=280,
     )
     note = (
@@ -222,7 +294,7 @@ def _link(name: str) -> str:
 
 def _dollars(value_usd: float) -> str:
     """Dollars at a tick, without zeros behind the point."""
-    steps = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+    steps = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
     found = next(((step, name) for step, name in steps if value_usd >= step), (1.0, ""))
     return f"${round(value_usd / found[0], 3):,g}{found[1]}"
 
@@ -236,25 +308,26 @@ def _front_table(document: Mapping[str, Any]) -> str:
     """The front in numbers, and the cost of each step."""
     rows = []
     before: Mapping[str, Any] | None = None
-    for one in of_front(document):
+    times = amounts_apart([one["counting_time_ps"] for one in of_front(document)], "ps")
+    for one, time_words in zip(of_front(document), times, strict=True):
         step = ""
         if before is not None:
             step = _step(one, before)
         name = _link(one["name"])
         cells = [
-            f'{name} <span class="tag">knee</span>' if one["is_knee"] else name,
+            " ".join([name, *(f'<span class="tag">{mark}</span>' for mark in marks(one))]),
             escape(typeset(one["words"])),
             *(
                 escape(typeset(text))
                 for text in (
-                    money(one["price_usd"]["typical"]),
-                    power(one["power_w"]["typical"]),
-                    amount(one["counting_time_ps"], "ps"),
+                    money_words(one["price_usd"]["typical"]),
+                    power_words(one["power_w"]["typical"]),
+                    time_words,
                     step,
                 )
             ),
         ]
-        rows.append([f"<b>{cell}</b>" if one["is_knee"] and cell else cell for cell in cells])
+        rows.append([f"<b>{cell}</b>" if one["is_take"] and cell else cell for cell in cells])
         before = one
     return table(("name", "fabric", "money", "power", "time", "after the one above"), rows, texts=(1,))
 
@@ -267,7 +340,7 @@ def _step(one: Mapping[str, Any], before: Mapping[str, Any]) -> str:
         brings = "the same time"
     else:
         brings = f"{amount(abs(share), 'share')} {'more' if share > 0 else 'less'} time"
-    return f"{money(dollars)} more, {brings}"
+    return f"{money_words(dollars)} more, {brings}"
 
 
 def _fabrics(document: Mapping[str, Any], folder: str, scenarios: Mapping[str, str]) -> list[PageSection]:
@@ -278,7 +351,7 @@ def _fabrics(document: Mapping[str, Any], folder: str, scenarios: Mapping[str, s
         StackedBar(
             name=typeset(f"{one['name']}: {one['words']}"),
             lengths=tuple(one["money_by_kind_usd"].get(kind, {"typical": 0.0})["typical"] for kind in _KINDS),
-            note=money(one["price_usd"]["typical"]),
+            note=money_words(one["price_usd"]["typical"]),
             is_best=one["is_knee"],
         )
         for one in best
@@ -301,10 +374,10 @@ def _fabrics(document: Mapping[str, Any], folder: str, scenarios: Mapping[str, s
 def _card(one: Mapping[str, Any], document: Mapping[str, Any], folder: str, scenario: str) -> str:
     """The card of one fabric."""
     name = escape(one["name"])
-    tag = '<span class="tag">knee</span>' if one["is_knee"] else ""
+    tag = "".join(f'<span class="tag">{mark}</span>' for mark in marks(one))
     shown = [
-        Tile(name="money", value=money(one["price_usd"]["typical"]), note=_range(one["price_usd"], money)),
-        Tile(name="power", value=power(one["power_w"]["typical"]), note=_range(one["power_w"], power)),
+        Tile(name="money", value=money_words(one["price_usd"]["typical"]), note=_range(one["price_usd"], money_words)),
+        Tile(name="power", value=power_words(one["power_w"]["typical"]), note=_range(one["power_w"], power_words)),
         Tile(name=_time_name(document), value=amount(one["counting_time_ps"], "ps"), note=_most(one)),
         Tile(name="switches", value=f"{sum(one['switches']):,}", note=plural(sum(one["links"]), "link")),
     ]
@@ -389,12 +462,12 @@ def _tiers(one: Mapping[str, Any]) -> str:
 
 def _bill(one: Mapping[str, Any]) -> str:
     rows = [
-        [escape(_KINDS.get(kind, (kind, ""))[0]), money(found["typical"]), _range(found, money)]
+        [escape(_KINDS.get(kind, (kind, ""))[0]), money_words(found["typical"]), _range(found, money_words)]
         for kind, found in one["money_by_kind_usd"].items()
         if found["typical"]
     ]
     whole = one["price_usd"]
-    rows.append(["<b>all</b>", f"<b>{money(whole['typical'])}</b>", f"<b>{_range(whole, money)}</b>"])
+    rows.append(["<b>all</b>", f"<b>{money_words(whole['typical'])}</b>", f"<b>{_range(whole, money_words)}</b>"])
     return table(("bill", "typical", "low to high"), rows)
 
 
@@ -424,8 +497,8 @@ def _losers(document: Mapping[str, Any]) -> list[PageSection]:
                     escape(typeset(text))
                     for text in (
                         f"{sum(one['switches']):,}",
-                        money(one["price_usd"]["typical"]),
-                        power(one["power_w"]["typical"]),
+                        money_words(one["price_usd"]["typical"]),
+                        power_words(one["power_w"]["typical"]),
                         amount(one["counting_time_ps"], "ps"),
                     )
                 ),

@@ -129,7 +129,9 @@ def paragraphs(texts: Sequence[str], kind: str) -> str:
     return f'<div class="{kind}">' + "".join(f"<p>{escape(typeset(text))}</p>" for text in texts) + "</div>"
 
 
-def answer_lines(labels: Sequence[str], texts: Sequence[str], culprit: str) -> str:
+def answer_lines(
+    labels: Sequence[str], texts: Sequence[str], culprit: str, also: Sequence[tuple[str, str]] = ()
+) -> str:
     """The three lines of an answer as labels and texts.
 
     Empty lines are left out.
@@ -138,6 +140,7 @@ def answer_lines(labels: Sequence[str], texts: Sequence[str], culprit: str) -> s
     ----------
     labels, texts : what each line is called, and what it says
     culprit : name with which the last line begins, which stands out; empty for nobody
+    also : further lines below, each a label and a text
     """
     made = []
     for label, text in zip(labels, texts, strict=True):
@@ -147,6 +150,7 @@ def answer_lines(labels: Sequence[str], texts: Sequence[str], culprit: str) -> s
         if culprit and label == labels[-1] and text.startswith(culprit):
             told = f'<b class="culprit">{escape(culprit)}</b>{escape(typeset(text[len(culprit) :]))}'
         made.append(f"<dt>{escape(label)}</dt><dd>{told}</dd>")
+    made += [f"<dt>{escape(label)}</dt><dd>{escape(typeset(text))}</dd>" for label, text in also]
     return f'<dl class="lines">{"".join(made)}</dl>'
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
 from weftwork.report.page_elements import PageSection, notice, table
-from weftwork.report.words import FIGURE_KINDS, assumed_lines, typeset
+from weftwork.report.words import FIGURE_KINDS, assumed_lines, ignored_lines, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ def notes_line(run: Run) -> str:
         for kind in (*FIGURE_KINDS, "approximate", "note")
         if (count := _count(run, kind))
     ]
-    made = notice([without_folders(text) for text in assumed_lines(run.caveats)])
+    made = notice([without_folders(text) for text in (*assumed_lines(run.caveats), *ignored_lines(run.caveats))])
     if partial:
         made += f'<div class="notice"><p>Partial: {escape(partial[0])} <a href="#notes">Notes</a></p></div>'
     if counts:

@@ -21,6 +21,7 @@ from weftwork.report.figures.lines import Curve, Moment, curves
 from weftwork.report.over_time import directions
 from weftwork.report.page_elements import PageSection, notice
 from weftwork.report.words import amount, sentence
+from weftwork.spec.fidelities import FIDELITIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,9 +46,7 @@ _STRIPS: Final = (  # column of the timeline, what it is called, unit
 
 def not_recorded(run: Run) -> str:
     """Why a run has nothing over time, for people."""
-    if run.provenance["engine"] == "reference":
-        return "The reference engine records nothing over time; the packet engine records it, with the same result."
-    return "Nothing was sent in this run."
+    return FIDELITIES[run.provenance["engine"]].nothing_over_time or "Nothing was sent in this run."
 
 
 def moments(run: Run, end_ps: int) -> list[Moment]:

@@ -20,8 +20,17 @@ from weftwork.report.figures.stacked import StackedBar, stacked
 from weftwork.report.page_confirmation import confirmation_section
 from weftwork.report.page_elements import PageSection, Tile, notice, paragraphs, render, table, tiles
 from weftwork.report.pipeline import KINDS
-from weftwork.report.plan_words import argument_lines, front_rows, left_out, megatron_notes, own_plan, plan_verdict
-from weftwork.report.words import amount, change, sentence, typeset
+from weftwork.report.plan_words import (
+    argument_lines,
+    front_rows,
+    left_out,
+    loss_words,
+    megatron_notes,
+    overlap_words,
+    own_plan,
+    plan_verdict,
+)
+from weftwork.report.words import amount, amounts_apart, change, sentence, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -204,14 +213,16 @@ def _colour(key: str) -> str:
 
 def _table(document: Mapping[str, Any]) -> PageSection:
     cells = []
-    for number, one in enumerate(document["best"][:_BEST], 1):
+    best = document["best"][:_BEST]
+    times = amounts_apart([one["iteration_ps"] for one in best], "ps")
+    for number, (one, time) in enumerate(zip(best, times, strict=True), 1):
         made = [
             f"{number}",
             escape(one["short"]),
             *(
                 escape(typeset(text))
                 for text in (
-                    amount(one["iteration_ps"], "ps"),
+                    time,
                     amount(one["closed_form_ps"], "ps"),
                     change(one["closed_form_ps"] / one["iteration_ps"] - 1),
                     f"{one['tokens_per_s']:,.0f}",
@@ -219,7 +230,7 @@ def _table(document: Mapping[str, Any]) -> PageSection:
                     amount(one["memory_bytes"], "B"),
                     amount(one["exposed_share"], "share"),
                     one["limited_by"],
-                    f"{one['loses_by']}, {amount(one['loses_ps'], 'ps')}" if "loses_by" in one else "",
+                    loss_words(one),
                 )
             ),
         ]
@@ -241,6 +252,7 @@ def _table(document: Mapping[str, Any]) -> PageSection:
         "The ten best plans by the flow engine. The closed form and its error are next to each time. Exposed is the"
         " share of an iteration with communication that no computing hides."
     )
+    lead = " ".join([lead, *overlap_words(document)])
     return PageSection(
         id="plans",
         short="Plans",

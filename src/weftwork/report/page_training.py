@@ -13,7 +13,7 @@ import numpy as np
 from weftwork.base.grammar import plural
 from weftwork.report.culprit_marks import fault_times, is_culprit_row
 from weftwork.report.figures.axes import figure
-from weftwork.report.figures.gantt import KIND_NAMES, gantt, row_names
+from weftwork.report.figures.gantt import gantt, row_names
 from weftwork.report.figures.lines import Curve, curves
 from weftwork.report.figures.waterfall import Step, waterfall
 from weftwork.report.network_flows import network_flows
@@ -30,6 +30,8 @@ from weftwork.report.training_answer import (
     what_if_of,
 )
 from weftwork.report.words import amount, sentence, typeset
+from weftwork.spec.numbers import NUMBERS
+from weftwork.spec.time_kinds import TIME_KINDS
 from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ def pipeline_figure(run: Run, found: Pipeline | None = None, *, has_anchors: boo
             totals[kind] += ps * job["gpus"] / sum(one["gpus"] for one in jobs)
     culprit = run.answer.culprit
     faults = fault_times(run)
-    blamed = [is_culprit_row(culprit, row, jobs=len(jobs)) for row in found.rows]
+    blamed = [is_culprit_row(culprit, row, jobs=[job["job"] for job in jobs]) for row in found.rows]
     ranks = row_ranks(run, found)
     drawing = gantt(
         found,
@@ -167,7 +169,9 @@ def _waterfall(run: Run, job: dict[str, Any], *, is_alone: bool) -> str:
     spent = time_by_kind(run, job["job"])
     whole = job["iteration_ps"]
     steps = [
-        Step(name=KIND_NAMES[kind], length_ps=ps, colour=f"k{KINDS.index(kind)}") for kind, ps in spent.items() if ps
+        Step(name=TIME_KINDS[kind].short, length_ps=ps, colour=f"k{KINDS.index(kind)}")
+        for kind, ps in spent.items()
+        if ps
     ]
     steps.append(Step(name="an iteration", length_ps=whole, colour="total", starts_anew=True))
     cases = what_if_of(run, job["job"])
@@ -226,9 +230,14 @@ def _alone(run: Run, job: dict[str, Any]) -> list[int]:
 
 def _goodput(run: Run) -> PageSection:
     names = (
-        ("effective_share", "training that counts", "forward"), ("checkpoint_share", "checkpoints", "checkpoint"),
-        ("lost_share", "lost work", "tensor"), ("recovery_share", "detection and restart", "expert"),
-        ("no_spare_share", "waiting for a spare server", "skew"),
+        ("effective_share", "training that counts", "forward"),
+        *(
+            (name, NUMBERS[name].noun, kind)
+            for name, kind in (
+                ("checkpoint_share", "checkpoint"), ("lost_share", "tensor"), ("recovery_share", "expert"),
+                ("no_spare_share", "skew"),
+            )
+        ),
     )  # fmt: skip
     parts = [(words, run.value(name) or 0, KINDS.index(kind)) for name, words, kind in names]
     line = "".join(f'<i class="k{kind}" style="width:{100 * share:.3f}%"></i>' for _, share, kind in parts)

@@ -2,10 +2,8 @@
 
 They are flows that PFC held back, ranks behind a straggler, and jobs beside others.
 
-A flow is a victim of PFC where a port of its path was paused, it does not use the full port at which the pauses begin,
-and it lost at least half of its time. The rule is that of `weftwork.study.answer.victims`, from the tables of a run.
-Reads `flows`, `paths`, `links`, `nodes`, `segments`, `jobs` and `what_if`. Leaves out: flows that only waited in queues
-without pauses, and messages of collectives, which wait for each other.
+Reads `victims`, `flows`, `links`, `segments`, `jobs` and `what_if`. Leaves out: who is a victim of PFC, which the run
+has recorded (`weftwork.study.results.victims`).
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
 from weftwork.report.culprit_marks import is_culprit_row
 from weftwork.report.over_time import directions
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["flow_victims", "training_victims"]
 
-_LEAST: Final = 0.5  # chosen: of its time that a victim lost; as in the answer
 _LEAST_OF_A_JOB: Final = 0.005  # chosen: of an iteration; less is noise
 _MOST: Final = 20  # chosen: victims in the table
 _TO_BLAME: Final = {"gpu", "server", "nic", "link", "switch", "fault"}  # kinds of culprits for which ranks wait
@@ -43,8 +39,6 @@ def flow_victims(run: Run) -> list[PageSection]:
 
     Empty without such flows.
     """
-    if run.table("collectives").num_rows:
-        return []
     found = _victims(run)
     if not found:
         return []
@@ -74,92 +68,19 @@ def flow_victims(run: Run) -> list[PageSection]:
 
 
 def _victims(run: Run) -> list[dict[str, Any]]:
-    """Victims of PFC, the largest loss first."""
-    links = {row["port"]: row for row in run.query("select * from links order by port").to_pylist()}
-    if not any(row["paused_ps"] for row in links.values()):
+    """Victims of PFC, the largest loss first; none in a folder of an earlier version, which lacks the table."""
+    if not run.has_table("victims"):
         return []
-    nodes = {row["node"]: row for row in run.query("select * from nodes").to_pylist()}
-    paths: dict[int, list[tuple[int, int]]] = {}
-    for row in run.query("select queue_pair, port, packets from paths").to_pylist():
-        paths.setdefault(row["queue_pair"], []).append((row["port"], row["packets"]))
-    flows = run.query(
-        "select flow, queue_pair, source, destination, wire_bytes, fct_ps, ideal_fct_ps from flows "
-        "where fct_ps is not null and ideal_fct_ps is not null and carrier = 'packets' order by flow"
+    victims = run.query(
+        "select f.source || ' \u2192 ' || f.destination as name, f.fct_ps as took, f.ideal_fct_ps as alone, "
+        "v.paused_port as port, p.name as port_name, p.paused_ps as paused, "
+        "v.root_port as root, r.name as root_name, r.max_queue_bytes as queue "
+        "from victims v join flows f using (flow) join links p on p.port = v.paused_port "
+        "join links r on r.port = v.root_port order by v.flow"
     ).to_pylist()
-    ends = {pair: _ends(path, links, nodes) for pair, path in paths.items()}
-    load: dict[int, float] = {}  # ps that each NIC port sends or receives
-    for row in flows:
-        for number, share in ends.get(row["queue_pair"], {}).items():
-            size_bits = 8 * row["wire_bytes"] * share
-            load[number] = load.get(number, 0.0) + size_bits * SECOND_PS / links[number]["rate_bps"]
-    of_node: dict[int, list[dict[str, Any]]] = {}
-    for row in links.values():
-        of_node.setdefault(row["node"], []).append(row)
-    sides: dict[str, list[int]] = {}
-    for number, row in links.items():
-        sides.setdefault(row["link"], []).append(number)
-    found = []
-    for row in flows:
-        own = ends.get(row["queue_pair"], {})
-        needed = max([row["ideal_fct_ps"], *(load[number] for number in own)])
-        lost = 1 - needed / max(row["fct_ps"], 1)
-        paused = [number for number, _ in paths.get(row["queue_pair"], []) if links[number]["paused_ps"]]
-        if lost < _LEAST or not paused:
-            continue
-        longest = max(paused, key=lambda number: links[number]["paused_ps"])
-        root = _root(longest, links, nodes, of_node)
-        if any(number in own for number in sides[links[root]["link"]]):
-            continue
-        found.append(
-            {
-                "flow": row["flow"],
-                "name": f"{row['source']} \u2192 {row['destination']}",
-                "took": row["fct_ps"],
-                "alone": row["ideal_fct_ps"],
-                "lost": 1 - row["ideal_fct_ps"] / max(row["fct_ps"], 1),
-                "port": longest,
-                "port_name": links[longest]["name"],
-                "paused": links[longest]["paused_ps"],
-                "root": root,
-                "root_name": links[root]["name"],
-                "queue": links[root]["max_queue_bytes"],
-            }
-        )
-    return sorted(found, key=lambda one: -one["lost"])
-
-
-def _ends(
-    path: Sequence[tuple[int, int]], links: dict[int, dict[str, Any]], nodes: dict[int, dict[str, Any]]
-) -> dict[int, float]:
-    """NIC ports of a queue pair at both ends, and packet shares."""
-    sends = [(number, packets) for number, packets in path if nodes[links[number]["node"]]["kind"] == "host"]
-    receives = [(number, packets) for number, packets in path if nodes[links[number]["peer"]]["kind"] == "host"]
-    return {
-        number: packets / max(sum(count for _, count in side), 1)
-        for side in (sends, receives)
-        for number, packets in side
-    }
-
-
-def _root(
-    number: int,
-    links: dict[int, dict[str, Any]],
-    nodes: dict[int, dict[str, Any]],
-    of_node: dict[int, list[dict[str, Any]]],
-) -> int:
-    """The port at which the pauses begin.
-
-    It is the longest queue of the pausing node, and so on.
-    """
-    chain = [number]
-    while True:
-        peer = links[number]["peer"]
-        if nodes[peer]["kind"] == "host":
-            return number
-        number = max(of_node[peer], key=lambda row: row["max_queue_bytes"])["port"]
-        if number in chain or not links[number]["paused_ps"]:
-            return int(number)
-        chain.append(number)
+    for victim in victims:
+        victim["lost"] = 1 - victim["alone"] / max(victim["took"], 1)
+    return sorted(victims, key=lambda victim: -victim["lost"])
 
 
 def training_victims(run: Run, pipeline: Pipeline | None, names: Sequence[str]) -> list[PageSection]:
@@ -212,7 +133,7 @@ def _rows(run: Run, pipeline: Pipeline, names: Sequence[str]) -> list[str]:
     if culprit.kind not in _TO_BLAME:
         return []
     whole = {job["job"]: job["iteration_ps"] for job in jobs_of(run)}
-    jobs = len(whole)
+    jobs = list(whole)
     ranks = row_ranks(run, pipeline)
     found = []
     for place, row in enumerate(pipeline.rows):

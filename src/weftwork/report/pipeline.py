@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weftwork.spec.time_kinds import TIME_KINDS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.store.runs import Run
 
 __all__ = [
-    "EXPOSED",
     "KINDS",
     "PASSES",
     "Pipeline",
@@ -34,12 +35,8 @@ __all__ = [
 
 MOST_ROWS: Final = 64  # chosen: what a page can show below each other
 MOST_PIECES: Final = 150_000  # chosen: they take less than 1 MB of a page
-EXPOSED: Final = ("tensor", "context", "expert", "pipeline", "data")  # communication that computation did not hide
 # What a piece of time may have gone to, in the order of figures; computing is named for its pass.
-KINDS: Final = (
-    "forward", "backward", "weights", "recompute", "optimizer", "launch", *EXPOSED, "bubble", "skew", "checkpoint",
-    "loading", "other",
-)  # fmt: skip
+KINDS: Final = tuple(TIME_KINDS)
 PASSES: Final = ("", "forward", "backward", "weights", "gradients", "update", "checkpoint", "loading")
 _KIND: Final = (
     "case when kind = 'compute' then case when pass in ('forward', 'backward', 'weights') then pass else 'other' end "
@@ -195,15 +192,8 @@ def _merged(pieces: NDArray[np.void]) -> NDArray[np.void]:
 
 def _lead(run: Run, job: str) -> str:
     """Prefix of a job's numbers in the summary; empty for the first."""
-    first = run.query("select job from jobs limit 1")["job"].to_pylist()
+    first = run.jobs["job"].slice(0, 1).to_pylist()
     return "" if first == [job] else f"{job}."
-
-
-def _number(kind: str) -> str:
-    """Name of a number of the summary, without its unit."""
-    if kind == "bubble":
-        return kind
-    return f"exposed_{kind}" if kind in EXPOSED else f"spent_{kind}"
 
 
 def time_by_kind(run: Run, job: str) -> dict[str, float]:
@@ -224,5 +214,5 @@ def time_by_kind(run: Run, job: str) -> dict[str, float]:
     """
     lead = _lead(run, job)
     # Only split backward passes have weights.
-    numbers = {kind: run.summary.get(f"{lead}{_number(kind)}_ps") for kind in KINDS}
+    numbers = {name: run.summary.get(f"{lead}{kind.number}_ps") for name, kind in TIME_KINDS.items()}
     return {kind: float(number["value"]) for kind, number in numbers.items() if number and number["value"]}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from weftwork.base.grammar import plural
 from weftwork.report.training_answer import may_not_fit
-from weftwork.report.words import amount, assumptions, change, label, sentence
+from weftwork.report.words import amount, assumptions, change, interval_words, label, sentence
+from weftwork.spec.endings import ENDINGS_AS_ASKED
+from weftwork.spec.numbers import headline_noun
 from weftwork.spec.sweep import SAME
 from weftwork.spec.verdicts import verdict_text
 
@@ -16,14 +18,8 @@ if TYPE_CHECKING:
     from weftwork.spec.sweep import SweepResult, SweepRow, SweepVerdict
 
 __all__ = [
-    "HEADLINE_WORDS", "against_best", "best_first", "cell", "objective_words", "point_words", "sweep_verdict",
+    "against_best", "best_first", "cell", "objective_words", "point_words", "sweep_verdict",
 ]  # fmt: skip
-
-HEADLINE_WORDS: Final = {  # what these numbers are called where points are judged by them
-    "iteration_ps": "time of an iteration",
-    "collective_duration_ps": "time of the collective",
-    "completion_ps": "completion time",
-}
 
 
 def point_words(result: SweepResult, row: SweepRow) -> str:
@@ -46,7 +42,7 @@ def point_words(result: SweepResult, row: SweepRow) -> str:
 
 def objective_words(result: SweepResult) -> str:
     """The objective of a sweep in words."""
-    return HEADLINE_WORDS.get(result.objective, label(result.objective))
+    return headline_noun(result.objective) or label(result.objective)
 
 
 def cell(result: SweepResult, row: SweepRow) -> str:
@@ -57,7 +53,8 @@ def cell(result: SweepResult, row: SweepRow) -> str:
     text = amount(row.objective, result.unit)
     if row.objective is None or row.low is None or row.high is None or result.seeds == 1:
         return text
-    return f"{text} ({amount(row.low, result.unit)} to {amount(row.high, result.unit)})"
+    between = interval_words(row.low, row.high, result.unit, beside=row.objective)
+    return f"{text} ({between or 'the same for each seed'})"
 
 
 def against_best(result: SweepResult, row: SweepRow) -> str:
@@ -158,9 +155,9 @@ def _noise(is_clear: bool | None) -> str:  # noqa: FBT001 - a mark of the verdic
     if is_clear is None:
         return ""
     return (
-        "; the 95 % intervals over seeds do not touch, so this is more than noise"
+        "; seed by seed the 95 % interval of the difference excludes zero, so this is more than noise"
         if is_clear
-        else "; the 95 % intervals over seeds overlap, so this may be noise"
+        else "; seed by seed the 95 % interval of the difference includes zero, so this may be noise"
     )
 
 
@@ -196,7 +193,7 @@ def _memory(result: SweepResult) -> list[str]:
 
 
 def _failures(result: SweepResult) -> list[str]:
-    failed = [row for row in result.rows if row.status not in {"complete", "stopped"}]
+    failed = [row for row in result.rows if row.status not in ENDINGS_AS_ASKED]
     if not failed:
         return []
     counts: dict[str, int] = {}

@@ -1,9 +1,14 @@
-"""Tables about a run, made from its folder by SQL alone."""
+"""Tables about a run, made from its folder by SQL.
+
+The busiest links, which every answer shows, are made without: DuckDB takes a tenth of a second to import.
+"""
 
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from weftwork.report.words import amount
 
@@ -48,15 +53,18 @@ def flows_by_size(run: Run) -> pa.Table:
     return run.query(sql)
 
 
-def busiest_links(run: Run, top: int = 5) -> pa.Table:
-    """The most used directions of links.
+def busiest_links(run: Run, top: int = 5) -> list[dict[str, Any]]:
+    """The most used directions of links that carried something, by their use and then by their port.
 
     Returns
     -------
-    ``name``, ``utilisation``, ``mean_rate_bps``, ``max_queue_bytes``, ``marks``, ``drops``
+    ``name``, ``utilisation``, ``mean_rate_bps``, ``max_queue_bytes``, ``marks``, ``drops`` of each
     """
-    table = run.query("select * from links where bytes > 0 order by utilisation desc, port").slice(0, top)
-    return table.select(["name", "utilisation", "mean_rate_bps", "max_queue_bytes", "marks", "drops"])
+    links = run.links
+    order = np.lexsort((links["port"].to_numpy(), -links["utilisation"].to_numpy()))
+    busiest = order[links["bytes"].to_numpy()[order] > 0][:top].tolist()
+    names = ("name", "utilisation", "mean_rate_bps", "max_queue_bytes", "marks", "drops")
+    return [{name: links[name][place].as_py() for name in names} for place in busiest]
 
 
 def busiest_groups(run: Run, top: int) -> list[dict[str, str]]:
@@ -81,7 +89,7 @@ def busiest_groups(run: Run, top: int) -> list[dict[str, str]]:
             "marks": f"{row['marks']:,}",
             "drops": f"{row['drops']:,}",
         }
-        for row in busiest_links(run, _READ).to_pylist()
+        for row in busiest_links(run, _READ)
     ]
     groups = [list(alike) for _, alike in groupby(rows, key=lambda row: [*row.values()][1:])]
     found: list[dict[str, str]] = []

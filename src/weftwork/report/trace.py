@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
-from weftwork.report.figures.gantt import KIND_NAMES
 from weftwork.report.pipeline import KINDS, PASSES, is_training, read_pipeline
 from weftwork.report.training_answer import jobs_of
+from weftwork.spec.time_kinds import TIME_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -132,7 +132,7 @@ def _of_row(row: PipelineRow, pid: int) -> Iterator[dict[str, Any]]:
         for piece in pieces:
             start, end, kind = int(piece["start_ps"]), int(piece["end_ps"]), KINDS[int(piece["kind"])]
             yield {
-                **common, "name": KIND_NAMES[kind], "cat": kind, "ts": _us(start), "dur": _us(end - start),
+                **common, "name": TIME_KINDS[kind].short, "cat": kind, "ts": _us(start), "dur": _us(end - start),
                 "args": args,
             }  # fmt: skip
 

@@ -15,6 +15,7 @@ from weftwork.base.grammar import plural
 from weftwork.report.network_flows import network_flows
 from weftwork.report.tables import busiest_groups
 from weftwork.report.words import amount, change, sentence
+from weftwork.spec.numbers import numbers_shown
 from weftwork.spec.training import HEADROOM
 from weftwork.spec.verdicts import verdict_text
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from weftwork.store.runs import Run
 
 __all__ = [
-    "KIND_WORDS",
     "approximations",
     "few_flows_sentence",
     "goodput_sentence",
@@ -40,36 +40,6 @@ __all__ = [
     "what_if_of",
 ]
 
-KIND_WORDS: Final = {
-    "forward": "forward passes",
-    "backward": "backward passes",
-    "weights": "gradients of weights",
-    "recompute": "recomputation",
-    "optimizer": "the optimizer",
-    "launch": "waiting for the CPU",
-    "tensor": "tensor parallel",
-    "context": "context parallel",
-    "expert": "expert parallel",
-    "pipeline": "pipeline",
-    "data": "data parallel",
-    "bubble": "the bubble",
-    "skew": "waiting for other ranks",
-    "checkpoint": "checkpoints",
-    "loading": "loading data",
-    "other": "other things",
-}
-_GOODPUT: Final = {  # numbers of `weftwork.workload.reliability`, and what those are called that take time
-    "effective_share": "",
-    "effective_share_p5": "",
-    "effective_share_p95": "",
-    "effective_tokens_per_s": "",
-    "interruption_every_s": "",
-    "checkpoint_every_s": "",
-    "recovery_share": "detection and restart",
-    "lost_share": "lost work",
-    "checkpoint_share": "checkpoints",
-    "no_spare_share": "waiting for a spare server",
-}
 _OF_MEMORY: Final = ".memory_bytes"  # subjects behind the name of a job
 _OF_ENGINE: Final = "engine."  # subjects that tell how it was run; notes tell them
 _SMALL: Final = 0.005  # of the iteration; what takes less is not told in a sentence
@@ -209,14 +179,10 @@ def goodput_sentence(run: Run) -> str:
     number = run.summary
     if "effective_share" not in number:
         return ""
-    told = {
-        name: amount(run.value(name), number[name]["unit"])
-        for name in number
-        if name in _GOODPUT and run.value(name) is not None
-    }
+    told = {name: amount(run.value(name), number[name]["unit"]) for name in number if run.value(name) is not None}
     if "interruption_every_s" not in told:
         return f"Over weeks {told['effective_share']} of the time is useful training: nothing fails."
-    costs = ", ".join(f"{words} {told[name]}" for name, words in _GOODPUT.items() if words and run.value(name))
+    costs = ", ".join(f"{part.noun} {told[part.name]}" for part in numbers_shown("weeks") if run.value(part.name))
     rate = f", {told['effective_tokens_per_s']} tokens/s" if "effective_tokens_per_s" in told else ""
     return (
         f"Over weeks a failure interrupts training every {told['interruption_every_s']}; with a checkpoint every "

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
-from weftwork.report.sweep_words import HEADLINE_WORDS
 from weftwork.report.words import amount, label, sentence
+from weftwork.spec.numbers import headline_noun
 from weftwork.spec.verdicts import verdict_text
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def objective_name(result: TuneResult) -> str:
 
     An expression stays as it is.
     """
-    if result.objective in HEADLINE_WORDS:
-        return HEADLINE_WORDS[result.objective]
+    if noun := headline_noun(result.objective):
+        return noun
     return label(result.objective) if result.objective.isidentifier() else result.objective
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.base.grammar import plural
 from weftwork.report.words import amount
-from weftwork.spec.answer import FULL_SHARE, NAMELESS, TROUBLED_SHARE
+from weftwork.spec.answer import FULL_SHARE, LISTED, NAMELESS, TROUBLED_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weftwork.spec.answer import Answer, Culprit, Evidence
 
-__all__ = ["verdict_words"]
+__all__ = ["untried_words", "verdict_words"]
 
 _NAMED: Final = 3  # chosen: suspects in a sentence; the answer lists all of them
 _SLOW: Final = 1.1  # chosen: times the time alone; less is not worth a word
@@ -43,7 +43,7 @@ def verdict_words(answer: Answer, said: str = "") -> str:
         busy = f"useful work took {share} of its time (at least {_limit(FULL_SHARE)})"
         return f"{busy}, though with trouble: {_troubles(evidence)}"
     if culprit.kind == "part":
-        grave = [one for one in _untried(answer) if one.key is None or one.key.startswith(("faults.", "stragglers."))]
+        grave = [one for one in _untried(answer) if one.key is None or one.key.startswith(LISTED)]
         return _not_simulated(grave)
     if culprit.kind in NAMELESS:
         parts = [_not_simulated(_untried(answer)), *_recorded(evidence, said), _tried(answer)]
@@ -53,6 +53,16 @@ def verdict_words(answer: Answer, said: str = "") -> str:
     if evidence.is_full or is_explained or answer.took.number == "iteration_ps":
         return ""
     return f"the rest is not explained: {'; '.join(_recorded(evidence, said))}"
+
+
+def untried_words(answer: Answer) -> str:
+    """Suspects of which only a bound of their cost is known, and what simulates them; empty without any.
+
+    Parameters
+    ----------
+    answer : of one seed or of several
+    """
+    return _not_simulated(_untried(answer))
 
 
 def _recorded(evidence: Evidence, said: str) -> list[str]:

@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.grammar import plural
 from weftwork.report.words import amount
-from weftwork.spec.endings import FAILED_ENDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from weftwork.store.runs import Run
 
-__all__ = ["waiting_lines"]
+__all__ = ["OWN_FAULT", "waiting_lines"]
+
+OWN_FAULT: Final = (
+    "This is a fault of Weftwork, not of the fabric or the job: without a fault in the scenario, training always ends. "
+    "Please report it with the folder {folder}."
+)
 
 Row = dict[str, Any]
 
@@ -43,12 +47,19 @@ _CAUSES: Final = {
 def waiting_lines(run: Run) -> list[str]:
     """Name the waiting ranks and their causes, first causes first.
 
-    Empty if no rank waits.
+    Empty if no rank waits. A run that shows a fault of Weftwork says so at the end.
 
     Parameters
     ----------
     run : of one seed
     """
+    said = _waiting(run)
+    if run.has_own_fault:
+        said.append(OWN_FAULT.format(folder=run.path))
+    return said
+
+
+def _waiting(run: Run) -> list[str]:
     rows: list[Row] = run.waits.to_pylist()
     cycle: list[Row] = run.deadlock.to_pylist()
     causes: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
@@ -56,7 +67,7 @@ def waiting_lines(run: Run) -> list[str]:
         if row["stopped_by"] is not None:
             causes[row["stopped_by"], row["place"]].append(row)
     chain = _chain(rows)
-    if not rows or (run.status == "interrupted" and not causes):
+    if not rows or (run.ending.is_by_hand and not causes):
         return _deadlock(cycle)
     said = _deadlock(cycle)
     roots = [found[0] for found in causes.values()][:_SHOWN_CAUSES]
@@ -67,7 +78,7 @@ def waiting_lines(run: Run) -> list[str]:
     if len(causes) > len(roots):
         said.append(f"{plural(len(causes) - len(roots), 'more cause')}: table waits.")
     if not roots:
-        said.append(_without_cause(chain, rows, is_cut=run.status not in FAILED_ENDINGS))
+        said.append(_without_cause(chain, rows, is_cut=not run.ending.has_failed))
         return said
     behind = [row for row in reversed(chain[:-1]) if row["blocked_by"] != row["rank"]]  # of other ranks
     said += [f"{_who(row)} {_what(row)}; {_behind(row)}." for row in behind[:_SHOWN_CHAIN]]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.caveat import assumed_texts
 from weftwork.base.clock import NEVER_PS, SECOND_PS
+from weftwork.spec.numbers import declared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from weftwork.base.caveat import Caveat
     from weftwork.store.runs import Run
@@ -18,6 +20,7 @@ __all__ = [
     "CLOCK_ENDED",
     "FIGURE_KINDS",
     "amount",
+    "amounts_apart",
     "assumed_lines",
     "assumptions",
     "breaking",
@@ -26,7 +29,11 @@ __all__ = [
     "doubtful_figures",
     "has_clock_ended",
     "has_word",
+    "ignored_lines",
+    "interval_sentence",
+    "interval_words",
     "label",
+    "measured_words",
     "sentence",
     "typeset",
     "unbroken",
@@ -50,6 +57,8 @@ _STEPS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
 }
 
 
+_ALIKE: Final = 1e-4  # chosen: numbers that are nearer to each other print alike
+_MOST_MORE: Final = 3  # digits behind the three
 _UNIT: Final = r"(?:%|(?:s|ms|us|ns|ps|[TGMk]?b/s|[TGMk]?B/s|[TGMk]?B)\b)"
 # what people copy: 'quoted words', key=value, --option value, /path
 _AS_TYPED: Final = r"(?<!\w)'[^'\n]*'|[\w.\[\]-]+=\S*|(?<!\S)--?[A-Za-z][\w-]*(?= )(?: [^\s'-]\S*)?|~?(?<!\w)/\S+"
@@ -89,6 +98,80 @@ def amount(value: float | None, unit: str, *, more: int = 0) -> str:
         if abs(value) >= factor * 0.9995 or factor == _STEPS[unit][-1][0]:
             return f"{_three(value / factor, more)} {name}"
     return f"{_three(value, more)} {unit}"
+
+
+def amounts_apart(values: Sequence[float | None], unit: str) -> list[str]:
+    """Write numbers that stand beside each other, with the digits that their differences need.
+
+    Numbers that differ by less than a tenth of a per mille print alike: no run is worth more digits.
+
+    Examples
+    --------
+    >>> amounts_apart([17.98e12, 18.02e12], "ps"), amounts_apart([18e12, 18e12, 44.8e12], "ps")
+    (['17.98 s', '18.02 s'], ['18 s', '18 s', '44.8 s'])
+    """
+    numbers = sorted({value for value in values if value is not None})
+    pairs = [(one, other) for one, other in pairwise(numbers) if other - one > _ALIKE * abs(other)]
+    more = next(
+        (digits for digits in range(_MOST_MORE)
+         if all(amount(one, unit, more=digits) != amount(other, unit, more=digits) for one, other in pairs)),
+        _MOST_MORE,
+    )  # fmt: skip
+    return [amount(value, unit, more=more) for value in values]
+
+
+def interval_words(low: float | None, high: float | None, unit: str, *, beside: float) -> str:
+    """The ends of an interval, with the digits that tell them from the number beside them.
+
+    Empty if they print like it.
+
+    Parameters
+    ----------
+    low, high : ends
+    unit : as `amount` takes it
+    beside : the number that stands before the interval
+
+    Examples
+    --------
+    >>> interval_words(1.371e9, 1.374e9, "ps", beside=1.372e9), interval_words(1.37e9, 1.37e9, "ps", beside=1.37e9)
+    ('1.371 ms to 1.374 ms', '')
+    """
+    first, number, last = amounts_apart([low, beside, high], unit)
+    return "" if first == number == last else f"{first} to {last}"
+
+
+def measured_words(seconds: float, low: float | None, high: float | None, basis: str) -> str:
+    """The interval of a time with its basis; the basis alone where nothing like the time was measured.
+
+    Parameters
+    ----------
+    seconds : that were predicted
+    low, high : of the interval
+    basis : as of `weftwork.spec.answer.Interval`
+
+    Examples
+    --------
+    >>> measured_words(2.0, 1.9, 2.2, "quartiles of 9 times"), measured_words(2.0, None, None, "not measured")
+    ('1.9 s to 2.2 s: quartiles of 9 times', 'not measured')
+    """
+    if low is None or high is None:
+        return basis
+    between = interval_words(low * SECOND_PS, high * SECOND_PS, "ps", beside=seconds * SECOND_PS)
+    return f"{between or 'the same'}: {basis}"
+
+
+def interval_sentence(time_ps: float | None, interval: Mapping[str, Any] | None) -> list[str]:
+    """The interval of a time in a document, as a sentence; none where there is no time or no interval.
+
+    Parameters
+    ----------
+    time_ps : that was predicted
+    interval : as of `weftwork.spec.answer.Interval`
+    """
+    if time_ps is None or interval is None:
+        return []
+    low, high, basis = (interval[key] for key in ("low", "high", "basis"))
+    return [f"Measured times: {measured_words(time_ps / SECOND_PS, low, high, basis)}."]
 
 
 def unit_of(name: str) -> str:
@@ -131,7 +214,7 @@ def has_word(text: str, word: str) -> bool:
 
 def has_clock_ended(run: Run) -> bool:
     """Whether a run reached the end of simulated time with work left."""
-    return run.status == "stopped" and (run.value("simulated_ps") or 0) >= NEVER_PS
+    return run.ending.is_at_limit and (run.value("simulated_ps") or 0) >= NEVER_PS
 
 
 def _three(value: float, more: int) -> str:
@@ -154,6 +237,9 @@ def label(name: str) -> str:
     >>> label("fct_p99_ps"), label("goodput_bps"), label("max_queue_bytes"), label("cnps_sent")
     ('FCT p99', 'goodput', 'max queue', 'CNPs sent')
     """
+    number = declared(name)
+    if number is not None and number.short:
+        return number.short
     for unit in _UNITS_IN_NAMES:
         name = name.removesuffix(unit)
     return " ".join(_IN_CAPITALS.get(word, word) for word in name.split("_"))
@@ -227,6 +313,12 @@ def assumed_lines(caveats: Iterable[Caveat]) -> list[str]:
 def assumptions(texts: Iterable[str]) -> list[str]:
     """Texts of assumptions as sentences; each text once."""
     return [f"Assumed: {text}." for text in dict.fromkeys(texts)]
+
+
+def ignored_lines(caveats: Iterable[Caveat]) -> list[str]:
+    """Keys of the user that have no effect in a run, as sentences; keys with one reason together."""
+    lines = caveat_lines(one for one in caveats if one.kind == "ignored")
+    return [f"No effect: {line.replace(': changes nothing: ', ': ', 1)}." for line in lines]
 
 
 def caveat_lines(caveats: Iterable[Caveat]) -> list[str]:

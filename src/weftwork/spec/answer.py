@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 __all__ = [
     "CULPRIT_KINDS",
     "FULL_SHARE",
-    "HEADLINES",
     "HOW",
+    "LISTED",
     "NAMELESS",
-    "TIME_GROUPS",
+    "REACTIONS",
     "TROUBLED_SHARE",
     "Answer",
     "Culprit",
+    "CulpritIds",
     "CulpritKind",
     "Evidence",
     "How",
+    "Interval",
     "Limit",
     "Resource",
     "Took",
@@ -38,23 +40,32 @@ CulpritKind = Literal[
     "unknown",
 ]  # fmt: skip
 CULPRIT_KINDS: Final[tuple[str, ...]] = typing.get_args(CulpritKind)
+LISTED: Final = ("faults.", "stragglers.")  # beginnings of keys of what a scenario lists as wrong
+# Keys of what answers to others: it yields to its cause, and is tried together with it
+REACTIONS: Final = ("transport.timeout", "transport.congestion_control", "transport.recovery")
 NAMELESS: Final = frozenset({"none", "load", "unknown"})  # verdicts without a culprit
 # recorded: it follows from what the run wrote down; simulated: run again without the suspect; bound: it cannot be more
 How = Literal["recorded", "simulated", "bound"]
 HOW: Final[tuple[str, ...]] = typing.get_args(How)
 FULL_SHARE: Final = 0.9  # chosen: of the time; a resource that carried useful bytes for longer explains a run
 TROUBLED_SHARE: Final = 0.01  # chosen: of packets lost or sent again, or of time paused; less is no trouble
-# groups of the time of an iteration, one of which limits it: numbers of the summary, and what people call them
-HEADLINES: Final = ("iteration_ps", "collective_duration_ps", "completion_ps")  # what a run took: the first it has
-TIME_GROUPS: Final = {
-    "computing_share": "computing",
-    "exposed_share": "exposed communication",
-    "bubble_share": "the bubble",
-    "waiting_share": "waiting for other ranks",
-    "spent_checkpoint_share": "checkpoints",
-    "spent_loading_share": "loading data",
-    "spent_other_share": "other things",
-}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interval:
+    """Between which values a measurement of a predicted time is likely to be.
+
+    Attributes
+    ----------
+    low, high : in seconds; None where nothing like the time was measured
+    basis : the measurements, and what share of them the interval holds, in words
+    rows : how many measurements there are
+    """
+
+    low: float | None = None
+    high: float | None = None
+    basis: str
+    rows: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,11 +77,13 @@ class Took:
     what : of what it is the time: ``an iteration``, ``the collective``, ``all messages``
     seconds : the time; None where it did not end
     number : name of the number in the summary
+    interval : of the time; None where it did not end, and in folders of earlier versions
     """
 
     what: str
     seconds: float | None
     number: str
+    interval: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +105,31 @@ class Limit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CulpritIds:
+    """Numbers by which a culprit is known in the tables of a run and in its scenario.
+
+    Attributes
+    ----------
+    ports : of the table ``links``: both ends of each link; of several links alike, those of the first come first
+    nodes : of the table ``nodes``: servers and switches, or servers that have the NIC, the GPU or the stage
+    gpus : counted over all servers, as in ``stragglers``
+    ranks : that run on these GPUs
+    jobs : places in the scenario and in the table ``jobs``
+    stage : of the pipeline of the one job; None: no stage
+    faults, stragglers : places in these lists of the scenario
+    """
+
+    ports: tuple[int, ...] = ()
+    nodes: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()
+    ranks: tuple[int, ...] = ()
+    jobs: tuple[int, ...] = ()
+    stage: int | None = None
+    faults: tuple[int, ...] = ()
+    stragglers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Culprit:
     """The culprit of a run, and its cost.
 
@@ -110,6 +148,9 @@ class Culprit:
     command : what simulates the run without it, where ``how`` is a bound
     start_s, end_s : when it was at work, for marks on a time line; None: all the time
     named_by : how many seeds name it, of the others tried it; costs are their mean, ``text`` is of the first of them
+    members : names of the suspects that were left out together, of which this is the cost; empty for a single suspect
+    file : of a user's own that suspects it; None: Weftwork does
+    ids : where it is; None where that is not known, and in folders of earlier versions
     """
 
     kind: CulpritKind
@@ -124,6 +165,19 @@ class Culprit:
     start_s: float | None = None
     end_s: float | None = None
     named_by: int = 1
+    members: tuple[str, ...] = ()
+    file: str | None = None
+    ids: CulpritIds | None = None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the scenario lists it as wrong: a fault or a straggler."""
+        return (self.key or "").startswith(LISTED)
+
+    @property
+    def is_named_by_user(self) -> bool:
+        """Whether an answer has a line for it whatever it costs: the scenario lists it, or a user's own file does."""
+        return self.is_listed or self.file is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,10 +256,10 @@ class Answer:
         """
         try:
             made = cls(
-                took=Took(**document["took"]),
+                took=_took_of(document["took"]),
                 limited_by=Limit(**document["limited_by"]),
-                culprit=Culprit(**document["culprit"]),
-                others=tuple(Culprit(**one) for one in document["others"]),
+                culprit=_culprit_of(document["culprit"]),
+                others=tuple(_culprit_of(one) for one in document["others"]),
                 seeds=document.get("seeds", 1),
                 evidence=_evidence_of(document.get("evidence")),
             )
@@ -217,6 +271,26 @@ class Answer:
             text = f"found the kind {made.culprit.kind!r} and {made.culprit.how!r}"
             raise ConfigError(source, [Mistake(path="answer.culprit", text=text)])
         return made
+
+
+def _culprit_of(document: Mapping[str, Any]) -> Culprit:
+    """Read a suspect of a file."""
+    ids = document.get("ids")
+    return Culprit(
+        **{**document, "members": tuple(document.get("members", ())), "ids": None if ids is None else _ids_of(ids)}
+    )
+
+
+def _ids_of(document: Mapping[str, Any]) -> CulpritIds:
+    """Read the ids of a suspect of a file."""
+    numbers: dict[str, Any] = {name: tuple(value) if name != "stage" else value for name, value in document.items()}
+    return CulpritIds(**numbers)
+
+
+def _took_of(document: Mapping[str, Any]) -> Took:
+    """Read the duration of a file."""
+    interval = document.get("interval")
+    return Took(**{**document, "interval": None if interval is None else Interval(**interval)})
 
 
 def _evidence_of(document: Mapping[str, Any] | None) -> Evidence | None:

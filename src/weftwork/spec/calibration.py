@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.file_forms import refuse_foreign
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest_key
 from weftwork.base.plain_file import read_plain
@@ -43,6 +44,7 @@ class Constant:
     workloads : sections of a scenario that it means something for
     key : of the scenario whose value goes before it; empty where there is none
     text : a sentence
+    is_low_natural, is_high_natural : whether nothing can be beyond that end, so that it is a value like others
     """
 
     name: str
@@ -52,6 +54,8 @@ class Constant:
     workloads: tuple[str, ...]
     key: str
     text: str
+    is_low_natural: bool = False
+    is_high_natural: bool = False
 
 
 # chosen: bounds are those of the keys, narrowed to what hardware and software can be
@@ -67,25 +71,30 @@ CONSTANTS: Final[dict[str, Constant]] = {
             name="fp8_efficiency", unit="share", low=0.1, high=1.0, workloads=(_TRAINING,),
             key="training.software.fp8_efficiency",
             text="Factor of matmul_efficiency in FP8; its square in FP4.",
+            is_high_natural=True,
         ),
         Constant(
             name="kernel_tail_us", unit="us", low=0.0, high=100.0, workloads=(_TRAINING,),
             key="training.software.kernel_tail",
             text="Time in which a kernel fills and empties the GPU.",
+            is_low_natural=True,
         ),
         Constant(
             name="launch_us", unit="us", low=0.0, high=1_000.0, workloads=(_TRAINING,),
             key="training.software.launch",
             text="CPU time to launch one operation.",
+            is_low_natural=True,
         ),
         Constant(
             name="collective_launch_us", unit="us", low=0.0, high=1_000.0, workloads=(_TRAINING, _COLLECTIVE), key="",
             text="Time of any collective besides the latencies of its protocol.",
+            is_low_natural=True,
         ),
         Constant(
             name="network_efficiency", unit="share", low=0.1, high=1.0, workloads=(_TRAINING, _COLLECTIVE),
             key="training.software.network_efficiency",
             text="Share of a NIC that collectives reach, beyond headers.",
+            is_high_natural=True,
         ),
         Constant(
             name="latency_scale", unit="ratio", low=0.05, high=50.0, workloads=(_TRAINING, _COLLECTIVE),
@@ -106,7 +115,8 @@ class Calibration:
     values : of the constants
     intervals : 5 % and 95 % of the bootstrap, of each
     draws : joint values of the bootstrap; every draw has all constants
-    fitted_on : file, SHA-256 of its text, number of rows and kind of rows, as the file says
+    fitted_on : file, SHA-256 of its text, number of rows and kind of rows, as the file says; ``with`` and
+        ``with_sha256``: rows of the calibration whose constants were held, in words and by their digests
     quality : mean absolute errors, as the file says
     refused : constants that were not fitted, with reasons
     text : of the file
@@ -125,7 +135,13 @@ class Calibration:
     @property
     def words(self) -> str:
         """The data of the fit, in words."""
-        return f"{plural(self.fitted_on['rows'], 'row')} of {self.fitted_on['file']}"
+        earlier = f" and {self.fitted_on['with']}" if "with" in self.fitted_on else ""
+        return f"{plural(self.fitted_on['rows'], 'row')} of {self.fitted_on['file']}{earlier}"
+
+    @property
+    def row_digests(self) -> frozenset[str]:
+        """SHA-256 of the text of each file of rows that constants were fitted on."""
+        return frozenset(f"{self.fitted_on.get('sha256', '')} {self.fitted_on.get('with_sha256', '')}".split())
 
     def constants_of(self, workload: str) -> str:
         """Constants that matter for ``training`` or ``collective``, in words."""
@@ -178,26 +194,21 @@ def parse_calibration(text: str, source: str) -> Calibration:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(source, [Mistake(path="file", text=f"is no TOML: {error}")]) from error
-    mistakes = [
-        Mistake(path=key, text=f"unknown key; wanted {', '.join(_SECTIONS)}", fix=nearest_key(key, _SECTIONS))
-        for key in tree
-        if key not in _SECTIONS
-    ]
+    findings = Findings(source=source)
+    for key in tree:
+        if key not in _SECTIONS:
+            findings.wrong(key, f"unknown key; wanted {', '.join(_SECTIONS)}", nearest_key(key, _SECTIONS))
     version = tree.get("version")
     if version != VERSION or isinstance(version, bool):
         found = "missing" if version is None else f"found {version!r}"
-        mistakes.append(Mistake(path="version", text=f"{found}, wanted {VERSION}: fit again with this Weftwork"))
-    values, intervals, wrong = _constants(tree.get("constants"))
-    mistakes += wrong
-    draws, wrong = _draws(tree.get("draws", {}), values)
-    mistakes += wrong
-    fitted_on, wrong = _fitted_on(tree.get("fitted_on"))
-    mistakes += wrong
+        findings.wrong("version", f"{found}, wanted {VERSION}: fit again with this Weftwork")
+    values, intervals = _constants(tree.get("constants"), findings)
+    draws = _draws(tree.get("draws", {}), values, findings.reserved())
+    fitted_on = _fitted_on(tree.get("fitted_on"), findings)
     for key in ("quality", "refused"):
         if not isinstance(tree.get(key, {}), dict):
-            mistakes.append(Mistake(path=key, text=f"found {tree[key]!r}, wanted a table"))
-    if mistakes:
-        raise ConfigError(source, mistakes)
+            findings.wrong(key, f"found {tree[key]!r}, wanted a table")
+    findings.refuse()
     return Calibration(
         file=source,
         digest=sha256(text.encode()).hexdigest(),
@@ -211,80 +222,82 @@ def parse_calibration(text: str, source: str) -> Calibration:
     )
 
 
-def _constants(table: Any) -> tuple[dict[str, float], dict[str, tuple[float, float]], list[Mistake]]:  # noqa: ANN401 - of TOML
+def _constants(
+    table: Any,  # noqa: ANN401 - of TOML
+    findings: Findings,
+) -> tuple[dict[str, float], dict[str, tuple[float, float]]]:
     if not isinstance(table, dict) or not table:
         text = f"missing, wanted a table of at least one of {', '.join(CONSTANTS)}"
-        return {}, {}, [Mistake(path="constants", text=text)]
+        findings.wrong("constants", text)
+        return {}, {}
     values: dict[str, float] = {}
     intervals: dict[str, tuple[float, float]] = {}
-    mistakes: list[Mistake] = []
     for name, given in table.items():
         path = f"constants.{name}"
         if name not in CONSTANTS:
             text = f"unknown constant; wanted {', '.join(CONSTANTS)}"
-            mistakes.append(Mistake(path=path, text=text, fix=nearest_key(name, CONSTANTS)))
+            findings.wrong(path, text, nearest_key(name, CONSTANTS))
             continue
         fields = given if isinstance(given, dict) else {"value": given}
         found: dict[str, Any] = {key: fields.get(key, fields.get("value")) for key in ("value", "low", "high")}
-        wrong = [
-            Mistake(
-                path=f"{path}.{key}" if isinstance(given, dict) and key in fields else path, text=_beyond(name, value)
-            )
-            for key, value in found.items()
-            if (key in fields or key == "value") and not _is_within(name, value)
-        ]
-        if not wrong and not found["low"] <= found["value"] <= found["high"]:
+        of_constant = findings.reserved(path)
+        for key, value in found.items():
+            if (key in fields or key == "value") and not _is_within(name, value):
+                of_constant.wrong(key if isinstance(given, dict) and key in fields else "", _beyond(name, value))
+        if not of_constant.has_mistakes and not found["low"] <= found["value"] <= found["high"]:
             text = (
                 f"found {found['value']} outside of {found['low']} to {found['high']}, wanted it between low and high"
             )
-            wrong.append(Mistake(path=f"{path}.value", text=text))
-        mistakes += wrong
-        if not wrong:
+            of_constant.wrong("value", text)
+        if not of_constant.has_mistakes:
             values[name] = float(found["value"])
             intervals[name] = (float(found["low"]), float(found["high"]))
-    return values, intervals, mistakes
+    return values, intervals
 
 
 def _draws(
     table: Any,  # noqa: ANN401 - of TOML
     values: Mapping[str, float],
-) -> tuple[tuple[dict[str, float], ...], list[Mistake]]:
+    findings: Findings,
+) -> tuple[dict[str, float], ...]:
     if not isinstance(table, dict):
-        return (), [Mistake(path="draws", text=f"found {table!r}, wanted a table with a list of each constant")]
-    mistakes = [
-        Mistake(path=f"draws.{name}", text="is of no constant of this file", fix=nearest_key(name, values))
-        for name in table
-        if name not in values
-    ]
-    if table:
-        mistakes += [
-            Mistake(path=f"draws.{name}", text="missing, wanted a list as long as those of the other constants")
-            for name in values
-            if name not in table
-        ]
+        findings.wrong("draws", f"found {table!r}, wanted a table with a list of each constant")
+        return ()
+    for name in table:
+        if name not in values:
+            findings.wrong(f"draws.{name}", "is of no constant of this file", nearest_key(name, values))
+    for name in values:
+        if table and name not in table:
+            findings.wrong(f"draws.{name}", "missing, wanted a list as long as those of the other constants")
     known = {name: found for name, found in table.items() if name in values}
     for name, found in known.items():
         if not isinstance(found, list) or not 0 < len(found) <= _MOST_DRAWS:
-            mistakes.append(Mistake(path=f"draws.{name}", text=f"wanted a list of 1 to {_MOST_DRAWS} numbers"))
+            findings.wrong(f"draws.{name}", f"wanted a list of 1 to {_MOST_DRAWS} numbers")
         else:
             wrong = next((value for value in found if not _is_within(name, value)), None)
-            mistakes += [] if wrong is None else [Mistake(path=f"draws.{name}", text=_beyond(name, wrong))]
-    if not mistakes and len({len(found) for found in known.values()}) > 1:
-        mistakes.append(Mistake(path="draws", text="lists are not equally long, wanted a value of each in every draw"))
-    if mistakes or not known:
-        return (), mistakes
+            if wrong is not None:
+                findings.wrong(f"draws.{name}", _beyond(name, wrong))
+    if not findings.has_mistakes and len({len(found) for found in known.values()}) > 1:
+        findings.wrong("draws", "lists are not equally long, wanted a value of each in every draw")
+    if findings.has_mistakes or not known:
+        return ()
     count = len(next(iter(known.values())))
-    return tuple({name: float(found[at]) for name, found in known.items()} for at in range(count)), []
+    return tuple({name: float(found[at]) for name, found in known.items()} for at in range(count))
 
 
-def _fitted_on(table: Any) -> tuple[dict[str, Any], list[Mistake]]:  # noqa: ANN401 - of TOML
+def _fitted_on(table: Any, findings: Findings) -> dict[str, Any]:  # noqa: ANN401 - of TOML
     if not isinstance(table, dict):
-        return {}, [Mistake(path="fitted_on", text="missing, wanted a table with file and rows: where it comes from")]
-    mistakes = []
-    for key, kind, wanted in (("file", str, "the name of a file"), ("rows", int, "a number of rows")):
+        findings.wrong("fitted_on", "missing, wanted a table with file and rows: where it comes from")
+        return {}
+    for key, kind, wanted in (
+        ("file", str, "the name of a file"), ("rows", int, "a number of rows"),
+        ("with", str, "rows of an earlier calibration in words"), ("with_sha256", str, "SHA-256 of files of rows"),
+    ):  # fmt: skip
+        if key.startswith("with") and key not in table:
+            continue
         if not isinstance(table.get(key), kind) or isinstance(table.get(key), bool):
-            mistakes.append(Mistake(path=f"fitted_on.{key}", text=f"found {table.get(key)!r}, wanted {wanted}"))
-    return dict(table), mistakes
+            findings.wrong(f"fitted_on.{key}", f"found {table.get(key)!r}, wanted {wanted}")
+    return dict(table)
 
 
 def _is_within(name: str, value: Any) -> bool:  # noqa: ANN401 - of TOML

@@ -81,7 +81,7 @@ class ComparedRun:
     value_ps : its value; None where the run did not end
     low_ps, high_ps : ends of the 95 % interval; None with one seed
     change : value over that of the first run of the group with a time, minus 1; None for this one and without a value
-    is_clear : whether the intervals of both do not touch; None where one of them has none
+    is_clear : whether the difference is more than noise, seed by seed where both have the same; None with one seed
     speed, speed_name, speed_unit : MFU, bus bandwidth or FCT p99, whichever the run has
     exposed_share : exposed communication as a share of the iteration; None without training
     culprit, culprit_share : who is to blame, and the share of the time that it cost
@@ -155,7 +155,7 @@ class ComparedNumber:
     name, unit : of the number
     values : by run
     changes : each over the value of the first run of its group, minus 1; None for the first, and where there is none
-    is_clear : with several seeds in both runs, whether the 95 % intervals do not touch; else None
+    is_clear : with several seeds in both runs, whether the difference is more than noise; else None
     """
 
     name: str

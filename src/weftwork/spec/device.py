@@ -8,13 +8,15 @@ CPUs and the memory of a server.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from weftwork.spec.scenario.effects import ALWAYS, NO_PRIORITIES, NO_QUEUES, Effect
+
 __all__ = [
-    "ECN_RATE_BPS", "KMAX_BYTES", "KMIN_BYTES", "PRIORITIES", "Ecn", "HashFunction", "Nic", "Record", "Scheduling",
-    "Server", "Switch",
+    "ECN_RATE_BPS", "KMAX_BYTES", "KMIN_BYTES", "PRIORITIES", "Ecn", "HashFunction",
+    "Nic", "Record", "Scheduling", "Server", "Switch", "row",
 ]  # fmt: skip
 
 PRIORITIES = 8  # IEEE 802.1Q, priority code point: three bits
@@ -31,6 +33,30 @@ _ROLE_OFFSETS_OF_16_BITS: Final = (0, 5, 10, 2, 7)  # chosen: half of them, so t
 _SHORT_DIGESTS: Final = {"crc16-ccitt": 16}  # bits of a digest that has fewer than 32
 
 
+def row(
+    *,
+    default: object,
+    text: str,
+    source: str,
+    absent: str = "",
+    effect: Effect = ALWAYS,
+    **bounds: float,
+) -> Any:  # noqa: ANN401 - as pydantic's own
+    """Declare a field of a device, from which the key of a user is made, with its help and its page.
+
+    Parameters
+    ----------
+    default : in the unit of the field's name; None: `absent` says what holds
+    text : meaning, one sentence
+    source : of the default
+    absent : what holds where the field is left out and has no default
+    effect : the runs in which the field has one; by default all
+    bounds : ``ge``, ``gt``, ``le`` and ``lt`` of the value
+    """
+    extra: dict[str, Any] = {"text": text, "source": source, "absent": absent, "effect": effect}
+    return Field(default=default, json_schema_extra=extra, **bounds)  # type: ignore[call-overload]
+
+
 class Record(BaseModel):
     """A frozen record that refuses unknown keys."""
 
@@ -45,10 +71,36 @@ class Ecn(Record):
     (``at="dequeue"``). A threshold that is not given follows the rate of each port, in proportion.
     """
 
-    kmin_bytes: int | None = Field(default=None, ge=0)
-    kmax_bytes: int | None = Field(default=None, ge=0)
-    pmax: float = Field(default=0.2, ge=0, le=1)
-    at: Literal["enqueue", "dequeue"] = "enqueue"
+    kmin_bytes: int | None = row(
+        default=None,
+        ge=0,
+        text="Queue length up to which nothing is marked.",
+        source="alibaba-edu/High-Precision-Congestion-Control, simulation/run.py: 100 KB x C/25G",
+        absent="100 KB x rate of the port / 25 Gb/s",
+        effect=Effect(flows=NO_QUEUES),
+    )
+    kmax_bytes: int | None = row(
+        default=None,
+        ge=0,
+        text="Queue length from which everything is marked.",
+        source="alibaba-edu/High-Precision-Congestion-Control, simulation/run.py: 400 KB x C/25G",
+        absent="400 KB x rate of the port / 25 Gb/s",
+        effect=Effect(flows=NO_QUEUES),
+    )
+    pmax: float = row(
+        default=0.2,
+        ge=0,
+        le=1,
+        text="Probability of a mark just below kmax.",
+        source="alibaba-edu/High-Precision-Congestion-Control, run.py: 0.2",
+        effect=Effect(flows=NO_QUEUES),
+    )
+    at: Literal["enqueue", "dequeue"] = row(
+        default="enqueue",
+        text="Whether the queue is looked at when a packet comes or when it leaves.",
+        source="chosen: most silicon marks at enqueue",
+        effect=Effect(flows=NO_QUEUES),
+    )
 
     def thresholds_bytes(self, rate_bps: int) -> tuple[int, int]:
         """Kmin and kmax of a port.
@@ -77,15 +129,33 @@ class HashFunction(Record):
     an offset of None follows from the tier of the switch (`on_tier`), so that tiers look at different bits.
     """
 
-    algorithm: Literal["crc32", "crc32c", "crc16-ccitt", "xor", "mix"] = "crc32"
-    seed: int | None = Field(default=None, ge=0, lt=2**32)
-    offset: int | None = Field(default=None, ge=0, le=24)
+    algorithm: Literal["crc32", "crc32c", "crc16-ccitt", "xor", "mix"] = row(
+        default="crc32",
+        text="Polynomial or function; crc and xor are affine, mix is not.",
+        source="chosen: CRC-32 is offered by all",
+    )
+    seed: int | None = row(
+        default=None,
+        ge=0,
+        lt=2**32,
+        text="Start value of the hash.",
+        source="sonic-net/sonic-buildimage, switch.json.j2: seeds of roles",
+        absent="by the switch's tier: 0, 10, 25, 40, 50",
+    )
+    offset: int | None = row(
+        default=None,
+        ge=0,
+        le=24,
+        text="First bit of the hash that is used.",
+        source="sonic-net/sonic-buildimage, switch.json.j2: 0 and 10 on the lower two tiers; chosen: 20 on the third",
+        absent="by the switch's tier: 0, 10, 20, 5, 15; half of that for crc16-ccitt",
+    )
     fields: tuple[Literal["src_ip", "dst_ip", "protocol", "src_port", "dst_port", "in_port", "destination_qp"], ...] = (
-        "src_ip",
-        "dst_ip",
-        "protocol",
-        "src_port",
-        "dst_port",
+        row(
+            default=("src_ip", "dst_ip", "protocol", "src_port", "dst_port"),
+            text="Header fields that are hashed.",
+            source="the usual five; sonic-net/SONiC, hash design",
+        )
     )
 
     @property
@@ -119,26 +189,95 @@ class Scheduling(Record):
     others share what is left by deficit round robin, quantum = weight x 1,024 B.
     """
 
-    weights: tuple[int, int, int, int, int, int, int, int] = (16, 16, 16, 16, 16, 16, 0, 0)
+    weights: tuple[int, int, int, int, int, int, int, int] = row(
+        default=(16, 16, 16, 16, 16, 16, 0, 0),
+        text="Weight of each priority, 0 to 7, in deficit round robin; 0 makes a queue strict.",
+        source="chosen: equal weights, control traffic strict",
+        effect=Effect(flows=NO_PRIORITIES),
+    )
 
 
 class Switch(Record):
     """A shared-buffer switch."""
 
     name: str = "plain"
-    radix: int = Field(default=0, ge=0)  # 0: as many ports as it has links
-    forwarding_latency_ps: int = Field(default=500_000, ge=0)
-    buffer_bytes: int = Field(default=64_000_000, gt=0)
-    reserve_bytes: int = Field(default=4_096, ge=0)  # per port and priority in use
-    headroom_bytes: int | None = Field(default=None, ge=0)  # per port and lossless priority; None: from cable and rate
-    alpha: float = Field(default=0.125, gt=0)  # Xoff above alpha x free shared bytes
-    xon_offset_bytes: int = Field(default=8_320, ge=0)  # Xon that much below the threshold
-    egress_alpha: float = Field(default=1.0, gt=0)  # lossy queues are dropped above egress_alpha x free shared bytes
-    pause_quanta: int = Field(default=65_535, ge=1, le=65_535)  # of 512 bit times each, IEEE 802.3 annex 31B
-    ecn: Ecn = Ecn()
-    hash: HashFunction = HashFunction()
-    scheduling: Scheduling = Scheduling()
-    telemetry: bool = False  # stamps queue, bytes, rate and time into packets (INT)
+    radix: int = row(
+        default=0,
+        ge=0,
+        text="Ports of the switch; 0 means as many as it has links.",
+        source="chosen: the fabric decides",
+    )
+    forwarding_latency_ps: int = row(
+        default=500_000,
+        ge=0,
+        text="Fixed time from the last bit in to the packet's place in the egress queue.",
+        source="chosen: a round figure for a switch that stores and forwards",
+    )
+    buffer_bytes: int = row(
+        default=64_000_000,
+        gt=0,
+        text="Packet memory that all ports share.",
+        source="chosen: sonic-net/sonic-buildimage ships pools from 11 MB (7060CX) to 166 MB (7060X6)",
+        effect=Effect(flows=NO_QUEUES),
+    )
+    reserve_bytes: int = row(
+        default=4_096,
+        ge=0,
+        text="Memory that each port and priority in use has to itself.",
+        source="alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc: 4 KiB",
+        effect=Effect(flows=NO_QUEUES, needs=("shared buffers",)),
+    )
+    headroom_bytes: int | None = row(
+        default=None,
+        ge=0,
+        text="Room per port and lossless priority for what arrives after Xoff; left out, it follows from cable and "
+        "rate.",
+        source="IEEE 802.1Q, buffer requirements for priority-based flow control",
+        absent="from cable and rate",
+        effect=Effect(flows=NO_QUEUES, needs=("pauses",)),
+    )
+    alpha: float = row(
+        default=0.125,
+        gt=0,
+        text="A lossless ingress queue sends Xoff above alpha x free shared bytes.",
+        source="alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc: shift 3, 1/8",
+        effect=Effect(flows=NO_QUEUES, needs=("pauses",)),
+    )
+    xon_offset_bytes: int = row(
+        default=8_320,
+        ge=0,
+        text="Xon is sent when a queue is that far below its Xoff threshold.",
+        source="chosen: two frames of 4,160 B",
+        effect=Effect(flows=NO_QUEUES, needs=("pauses",)),
+    )
+    egress_alpha: float = row(
+        default=1.0,
+        gt=0,
+        text="A lossy egress queue drops above egress_alpha x free shared bytes.",
+        source="Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998, doi:10.1109/90.664262: 1",
+        effect=Effect(flows=NO_QUEUES, needs=("shared buffers",)),
+    )
+    pause_quanta: int = row(
+        default=65_535,
+        ge=1,
+        le=65_535,
+        text="Length of a pause in units of 512 bit times.",
+        source="IEEE 802.3, annex 31B; chosen: the largest",
+        effect=Effect(flows=NO_QUEUES, needs=("pauses",)),
+    )
+    ecn: Ecn = row(default=Ecn(), text="ECN marking of the switch.", source="see its keys")
+    hash: HashFunction = row(
+        default=HashFunction(), text="The hash by which the switch spreads flows.", source="see its keys"
+    )
+    scheduling: Scheduling = row(
+        default=Scheduling(), text="Scheduling of the eight queues of an egress port.", source="see its keys"
+    )
+    telemetry: bool = row(
+        default=False,
+        text="Whether the switch stamps queue, bytes, rate and time into packets (INT).",
+        source="chosen: few switches do",
+        effect=Effect(flows="have no congestion control that would read it"),
+    )
 
 
 class Nic(Record):
@@ -148,13 +287,48 @@ class Nic(Record):
     """
 
     name: str = "plain"
-    receive_latency_ps: int = Field(default=0, ge=0)
-    pcie_rate_bps: int = Field(default=0, ge=0)
-    pcie_latency_ps: int = Field(default=0, ge=0)
-    receive_buffer_bytes: int = Field(default=2_000_000, gt=0)
-    xoff_bytes: int = Field(default=1_000_000, gt=0)
-    xon_bytes: int = Field(default=900_000, ge=0)
-    pause_quanta: int = Field(default=65_535, ge=1, le=65_535)
+    receive_latency_ps: int = row(
+        default=0,
+        ge=0,
+        text="Fixed time from the last bit in to the NIC's handling of the packet.",
+        source="chosen: none",
+    )
+    pcie_rate_bps: int = row(
+        default=0,
+        ge=0,
+        text="Rate of the host interface; 0bps means that the host is never the bottleneck.",
+        source="chosen: none",
+    )
+    pcie_latency_ps: int = row(default=0, ge=0, text="Latency of the host interface.", source="chosen: none")
+    receive_buffer_bytes: int = row(
+        default=2_000_000,
+        gt=0,
+        text="Memory of the NIC for packets that wait for the host interface.",
+        source="chosen: 2 MB",
+        effect=Effect(flows=NO_QUEUES, needs=("host interface",)),
+    )
+    xoff_bytes: int = row(
+        default=1_000_000,
+        gt=0,
+        text="Fill of the receive buffer above which the NIC sends Xoff.",
+        source="chosen: half of the receive buffer",
+        effect=Effect(flows=NO_QUEUES, needs=("host interface", "pauses")),
+    )
+    xon_bytes: int = row(
+        default=900_000,
+        ge=0,
+        text="Fill of the receive buffer below which the NIC sends Xon.",
+        source="chosen: 100 KB below Xoff",
+        effect=Effect(flows=NO_QUEUES, needs=("host interface", "pauses")),
+    )
+    pause_quanta: int = row(
+        default=65_535,
+        ge=1,
+        le=65_535,
+        text="Length of a pause in units of 512 bit times.",
+        source="IEEE 802.3, annex 31B; chosen: the largest",
+        effect=Effect(flows=NO_QUEUES, needs=("host interface", "pauses")),
+    )
 
     @property
     def has_host_interface(self) -> bool:
@@ -170,12 +344,55 @@ class Server(Record):
     """
 
     name: str = "plain"
-    gpus: int = Field(default=1, ge=1)
-    nic_ports: int = Field(default=1, ge=1)  # links to the fabric; a multiple of gpus, or a divisor of it
-    nvlink_domain_gpus: int = Field(default=0, ge=0)  # GPUs of one NVLink domain, a divisor of gpus; 0: no NVLink
-    nvlink_rate_bps: int = Field(default=0, ge=0)  # what a message gets, of one GPU, one direction
-    nvlink_latency_ps: int = Field(default=0, ge=0)  # from GPU to GPU
-    nvls: bool = False  # the NVLink switch reduces and multicasts
-    pcie_rate_bps: int = Field(default=504_000_000_000, gt=0)  # of one GPU, one direction, where there is no NVLink
-    pcie_latency_ps: int = Field(default=0, ge=0)  # from GPU to GPU
-    slice_bytes: int = Field(default=524_288, gt=0)  # in which messages take turns; chosen: a slice of NCCL's buffers
+    gpus: int = row(default=1, ge=1, text="GPUs of a server.", source="chosen: the host of most papers has one")
+    nic_ports: int = row(
+        default=1,
+        ge=1,
+        text="Links from a server to the fabric: a multiple of its GPUs, or a divisor of their number.",
+        source="chosen: one NIC port",
+    )
+    nvlink_domain_gpus: int = row(
+        default=0, ge=0, text="GPUs that NVLink joins, a divisor of gpus; 0 means no NVLink.", source="chosen: none"
+    )
+    nvlink_rate_bps: int = row(
+        default=0,
+        ge=0,
+        text="Rate of a message between two GPUs of an NVLink domain, in one direction.",
+        source="chosen: none without NVLink",
+    )
+    nvlink_latency_ps: int = row(
+        default=0, ge=0, text="Latency from GPU to GPU over NVLink, without software.", source="chosen: none"
+    )
+    nvls: bool = row(
+        default=False,
+        text="Whether the NVLink switch reduces and multicasts (NVLink SHARP).",
+        source="chosen: none without NVLink",
+    )
+    pcie_rate_bps: int = row(
+        default=504_000_000_000,
+        gt=0,
+        text="Rate of a GPU's PCIe, one direction, between GPUs that NVLink does not join.",
+        source="stas00/ml-engineering, compute/accelerator/README.md: PCIe 5 x16, 63 GB/s",
+    )
+    pcie_latency_ps: int = row(
+        default=0, ge=0, text="Latency from GPU to GPU over PCIe, without software.", source="chosen: none"
+    )
+    host_rate_bps: int | None = row(
+        default=None,
+        gt=0,
+        text="Rate between a GPU and the memory of its host, one direction, over PCIe or NVLink-C2C.",
+        source="chosen: what PCIe has",
+        absent="that of pcie_rate",
+        effect=Effect(needs=("offloaded layers",)),
+    )
+    slice_bytes: int = row(
+        default=524_288,
+        gt=0,
+        text="Piece in which messages inside a server take turns on a port.",
+        source="chosen: a slice of NCCL's buffers",
+    )
+
+    @property
+    def host_link_bps(self) -> int:
+        """Rate between a GPU and the memory of its host, one direction."""
+        return self.pcie_rate_bps if self.host_rate_bps is None else self.host_rate_bps

@@ -36,10 +36,10 @@ class _Names(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
         if isinstance(index, slice):
             return tuple(self._name(each) for each in range(*index.indices(len(self))))
-        place = int(index)
-        if not -len(self) <= place < len(self):
-            raise IndexError(f"name {place} of {len(self)}")
-        return self._name(place % len(self))
+        place, count = int(index), len(self)
+        if not -count <= place < count:
+            raise IndexError(f"name {place} of {count}")
+        return self._name(place % count)
 
     def __iter__(self) -> Iterator[str]:
         return (self._name(index) for index in range(len(self)))

@@ -124,7 +124,7 @@ class Grid:
     @property
     def size(self) -> int:
         """Members of one group."""
-        return prod(size for _, size in self.axes)
+        return prod([size for _, size in self.axes])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -336,6 +336,7 @@ class Job:
     milestone_names : names of the instants that `Milestone` records
     labels : what time is spent on, such as ``compute`` or ``tensor``
     first_rank : where jobs share a fabric, by program: the rank from which peers and groups count; empty: from 0
+    origins : by program, the program whose computing it slows down, itself if it slows none; empty: none is slowed
     """
 
     name: str
@@ -346,6 +347,7 @@ class Job:
     milestone_names: tuple[str, ...] = field(default=())
     labels: tuple[str, ...] = field(default=())
     first_rank: tuple[int, ...] = field(default=())
+    origins: tuple[int, ...] = field(default=())
 
     @property
     def gpus(self) -> int:

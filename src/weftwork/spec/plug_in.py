@@ -11,8 +11,8 @@ from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import Record
 from weftwork.spec.engineering import PathProblem, Planned
 from weftwork.spec.limits import MAX_HOSTS
+from weftwork.spec.scenario.choice import KeyFindings as Findings
 from weftwork.spec.scenario.choice import (
-    Findings,
     NoKeys,
     PathScheme,
     Pattern,
@@ -20,6 +20,7 @@ from weftwork.spec.scenario.choice import (
     TrafficSize,
     TransportKind,
 )
+from weftwork.spec.scenario.effects import Effect
 from weftwork.spec.scenario.kinds import (
     Choice,
     FileName,
@@ -34,6 +35,15 @@ from weftwork.spec.scenario.kinds import (
 )
 from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
+from weftwork.spec.scenario.topology_growth import (
+    CubesOfPod,
+    DesignSpace,
+    DirectLimits,
+    DirectSize,
+    MeasuredNetwork,
+    ServersAndSwitch,
+)
+from weftwork.spec.wire_format import CaptureFacts, SentPacket, WireFormat
 
 __all__ = [
     "DURATION",
@@ -42,7 +52,13 @@ __all__ = [
     "RATE",
     "REQUIRED",
     "SIZE",
+    "CaptureFacts",
     "Choice",
+    "CubesOfPod",
+    "DesignSpace",
+    "DirectLimits",
+    "DirectSize",
+    "Effect",
     "FabricSize",
     "FileName",
     "Findings",
@@ -50,6 +66,7 @@ __all__ = [
     "Ground",
     "Listing",
     "Measure",
+    "MeasuredNetwork",
     "NoKeys",
     "Number",
     "Parts",
@@ -61,10 +78,13 @@ __all__ = [
     "RatesByTier",
     "Ratio",
     "Record",
+    "SentPacket",
+    "ServersAndSwitch",
     "Text",
     "Topology",
     "TrafficSize",
     "TransportKind",
     "Whole",
+    "WireFormat",
     "row",
 ]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
+from weftwork.spec.port_counts import PORT_COUNTS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -73,17 +75,7 @@ _LINKS = (
     _column("rate_bps", "int64", "b/s", "Rate."),
     _column("mean_rate_bps", "int64", "b/s", "Rate over the time of the run, with the faults that changed it."),
     _column("utilisation", "float64", "share", "Bytes sent, gaps included, over what the mean rate carries."),
-    _column("frames", "int64", "count", "Packets sent, flow-control frames not counted."),
-    _column("bytes", "int64", "B", "Bytes of those frames, gaps not counted."),
-    _column("drops", "int64", "count", "Packets dropped that wanted to leave here or came in here."),
-    _column("marks", "int64", "count", "Packets marked by ECN."),
-    _column("pauses_sent", "int64", "count", "PFC frames that ask the other end to pause, refreshes included."),
-    _column("resumes_sent", "int64", "count", "PFC frames that let the other end go on."),
-    _column("paused_ps", "int64", "ps", "Time for which this port was paused, summed over priorities."),
-    _column("max_queue_bytes", "int64", "B", "Longest egress queue of one priority."),
-    _column(
-        "max_ingress_bytes", "int64", "B", "Largest memory that one priority of this port took, headroom included."
-    ),
+    *(_column(each.name, "int64", each.unit, each.text) for each in PORT_COUNTS if each.is_column),
 )
 _RATES = (
     _column("port", "int64", "number", "Number of the sending port; only those whose rate a fault changed."),
@@ -167,7 +159,8 @@ _SEGMENTS = (
         "string",
         "name",
         "Use of the time: compute, recompute, optimizer, launch; exposed communication by its kind (tensor, "
-        "context, expert, pipeline, data); bubble, skew (others were late); checkpoint, loading.",
+        "context, expert, pipeline, data); offload (activations that go to the host and return); bubble, skew (others "
+        "were late); checkpoint, loading.",
     ),
     _column("start_ps", "int64", "ps", "Begin."),
     _column("end_ps", "int64", "ps", "End. The segments of a rank follow each other without gaps."),
@@ -286,6 +279,23 @@ _DEADLOCK = (
     _column("waiting_bytes", "int64", "B", "Packets of that priority that wait at the port."),
     _column("held_bytes", "int64", "B", "Bytes that this switch holds of packets from this link, headroom included."),
 )
+_VICTIMS = (
+    _column("flow", "int64", "number", "Flow that PFC held back, though it does not use the port of the root."),
+    _column(
+        "lost_share",
+        "float64",
+        "share",
+        "Part of its time beyond its time alone and beyond all traffic of its own NICs; at least a half.",
+    ),
+    _column("paused_port", "int64", "number", "Port of its path that was paused longest."),
+    _column("root_port", "int64", "number", "Port at which the pauses begin."),
+    _column(
+        "is_root_paused",
+        "int64",
+        "count",
+        "1: the root was paused itself, since a NIC takes packets too slowly; 0: it was full and not paused.",
+    ),
+)
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
     {
@@ -305,5 +315,6 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "what_if": _WHAT_IF,
         "waits": _WAITS,
         "deadlock": _DEADLOCK,
+        "victims": _VICTIMS,
     }
 )

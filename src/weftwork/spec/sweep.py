@@ -102,7 +102,7 @@ class SweepVerdict:
     best, second, worst : places of points; None where too few points have an objective. Points that differ by less
         than `SAME` are equal: the second is the first after those that equal the best, where there is one
     gain_on_second, gain_on_worst : of the best, as a share of the other's objective; None where that is 0
-    is_clear : whether the 95 % intervals of best and second do not touch; None with one seed
+    is_clear : whether the difference of best and second, seed by seed, is more than noise; None with one seed
     """
 
     group: str = ""

@@ -11,13 +11,14 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from weftwork.spec.device import Record
+from weftwork.spec.device import Record, row
 
 __all__ = [
     "DeltaNet",
     "Gpu",
     "GraphModule",
     "LatentAttention",
+    "LoraTarget",
     "Model",
     "ModulePrecision",
     "Overlap",
@@ -36,6 +37,12 @@ PipelineSchedule = Literal["gpipe", "1f1b", "zb-h1", "dualpipe"]
 GraphModule = Literal["iteration", "attn", "mamba", "mlp", "moe_router", "moe_preprocess"]
 Recompute = Literal["none", "selective", "operations", "full"]
 RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
+
+# Matrices beside which LoRA trains adapters: target_modules of LoRA and CanonicalLoRA in NVIDIA-NeMo/Megatron-Bridge
+LoraTarget = Literal[
+    "linear_qkv", "linear_q", "linear_k", "linear_v", "linear_proj", "linear_fc1", "linear_fc1_gate", "linear_fc1_up",
+    "linear_fc2",
+]  # fmt: skip
 
 
 class LatentAttention(Record):
@@ -77,7 +84,8 @@ class DeltaNet(Record):
 class Model(Record):
     """A decoder-only transformer.
 
-    ``expert_layers`` of the ``layers`` are mixtures of experts, the first ``layers - expert_layers`` are dense. With
+    ``expert_layers`` of the ``layers`` are mixtures of experts; the first ``layers - expert_layers`` are dense, or
+    those between spread mixtures. With
     ``state_space_layers`` each layer is one thing: so many are Mamba-2, ``attention_layers`` are attention,
     ``expert_layers`` mixtures of experts, and those that are left, if any, dense MLPs. ``delta_layers`` of the layers
     have a gated delta net in place of attention.
@@ -102,10 +110,14 @@ class Model(Record):
     expert_ffn: int = Field(default=0, ge=0)
     shared_ffn: int = Field(default=0, ge=0)  # width of all shared experts together
     expert_layers: int = Field(default=0, ge=0)
+    has_spread_experts: bool = (
+        False  # mixtures of experts are spread evenly among dense layers, which are not the first
+    )
     expert_hidden: int = Field(default=0, ge=0)  # width that routed experts take and give (latent experts); 0: hidden
     latent_attention: LatentAttention | None = None
     attention_window: int = Field(default=0, ge=0)  # tokens that a layer with a window looks back; 0: no such layers
     window_layers: int = Field(default=0, ge=0)
+    has_chunked_windows: bool = False  # such a layer looks back to the begin of a chunk of as many tokens (Llama 4)
     state_space_layers: int = Field(default=0, ge=0)  # layers without attention and without MLP (Mamba-2)
     state_space: StateSpace | None = None
     delta_layers: int = Field(default=0, ge=0)
@@ -140,27 +152,113 @@ class Gpu(Record):
 class Software(Record):
     """Efficiency of software on the hardware: inputs with defaults.
 
-    The row of the catalogue documents each input.
+    The presets are rows of the software catalogue.
     """
 
     name: str = "plain"
-    matmul_efficiency: float = Field(default=0.92, gt=0, le=1.2)  # of the achieved share; the one fitted constant
-    fp8_efficiency: float = Field(default=0.84, gt=0, le=1)
-    memory_efficiency: float = Field(default=0.85, gt=0, le=1)
-    kernel_tail_ps: int = Field(default=3_000_000, ge=0)  # of each kernel
-    launch_ps: int = Field(default=8_000_000, ge=0)  # CPU time per operation
-    graphs: tuple[GraphModule, ...] = ()  # modules that CUDA graphs replay
-    network_efficiency: float = Field(default=0.96, gt=0, le=1)  # of a NIC, beyond headers
-    latency_scale: float = Field(default=1.0, ge=0, le=1000)  # of NCCL's launches, steps and ramps
-    has_deduplicated_experts: bool = False  # one copy of a token for each remote domain (DeepEP, HybridEP)
-    expert_streams: int = Field(default=0, ge=0)  # of matmuls of single experts side by side; 0: one grouped matmul
-    has_fused_router: bool = True  # the router of experts is a few kernels
-    has_fused_activations: bool = False  # activation and cast of experts inside their grouped matmul
-    exchange_efficiency: float = Field(default=1.0, gt=0, le=1)  # of NVLink's rate, that the exchange of experts gets
-    exchange_multiprocessors: int = Field(default=0, ge=0)  # that a hidden exchange takes from the computing beside it
-    has_flash_attention: bool = True
-    attention_efficiency: float = Field(default=1.0, gt=0, le=1.2)  # of ``Gpu.flash_attention_share``
-    has_fp8_attention: bool = False  # fused attention in FP8 where matrix products are in eight bits or fewer
+    matmul_efficiency: float = row(
+        default=0.92,
+        gt=0,
+        le=1.2,
+        text="Share of the best measured matrix product that large products reach; the one constant that was fitted.",
+        source="fitted to vTrain, MICRO 2024: 39.1 billion parameters on 512 A100",
+    )
+    fp8_efficiency: float = row(
+        default=0.84,
+        gt=0,
+        le=1,
+        text="Factor of matmul_efficiency in FP8; its square in FP4.",
+        source="Azure AI benchmarking guide: FP8 and BF16 matrix products on an H100",
+    )
+    memory_efficiency: float = row(
+        default=0.85,
+        gt=0,
+        le=1,
+        text="Share of the measured memory copy that other kernels reach.",
+        source="chosen: between 0.8 and 1.0, which fit alike",
+    )
+    kernel_tail_ps: int = row(
+        default=3_000_000,
+        ge=0,
+        text="Time in which a kernel fills and empties the GPU.",
+        source="chosen: a few microseconds",
+    )
+    launch_ps: int = row(
+        default=8_000_000,
+        ge=0,
+        text="CPU time to launch one operation; a layer never takes less than that for all of its operations.",
+        source="chosen: PyTorch with fused operations; eager code takes four times as long",
+    )
+    graphs: tuple[GraphModule, ...] = row(
+        default=(),
+        text="Modules whose operations CUDA graphs replay, which costs the CPU nothing; iteration: all of them.",
+        source="NVIDIA/Megatron-LM: --cuda-graph-scope; chosen: none",
+    )
+    network_efficiency: float = row(
+        default=0.96,
+        gt=0,
+        le=1,
+        text="Share of a NIC that collectives reach, beyond headers.",
+        source="chosen: what large collectives of NCCL reach",
+    )
+    latency_scale: float = row(
+        default=1.0,
+        ge=0,
+        le=1000,
+        text="Factor of all latencies of NCCL: launches, steps and ramps of collectives, and messages between stages.",
+        source="chosen: 1, the latencies of NCCL, src/graph/tuning.cc",
+    )
+    has_deduplicated_experts: bool = row(
+        default=False,
+        text="Whether a token goes once to each server and not once to each expert (DeepEP, HybridEP).",
+        source="deepseek-ai/DeepEP",
+    )
+    expert_streams: int = row(
+        default=0,
+        ge=0,
+        text="Streams of matrix products of a GPU's experts, with one kernel per expert; 0: one kernel for all.",
+        source="NVIDIA/TransformerEngine, GroupedLinear: 4 streams of cuBLAS; chosen: one grouped matrix product",
+    )
+    has_fused_router: bool = row(
+        default=True,
+        text="Whether the router of experts is fused into fewer kernels.",
+        source="NVIDIA/Megatron-LM: --moe-router-fusion",
+    )
+    has_fused_activations: bool = row(
+        default=False,
+        text="Whether the experts' activation, and its cast to a smaller format, happen inside their matrix product.",
+        source="NVIDIA-NeMo/Megatron-Bridge: cutedsl_fused_grouped_mlp",
+    )
+    exchange_efficiency: float = row(
+        default=1.0,
+        gt=0,
+        le=1,
+        text="Share of the NVLink message rate that the exchange of experts gets.",
+        source="chosen: all of it, as NCCL's all-to-all",
+    )
+    exchange_multiprocessors: int = row(
+        default=0,
+        ge=0,
+        text="Multiprocessors that the exchange of experts takes from computing beside it.",
+        source="deepseek-ai/DeepEP: num_sms; chosen: none, as where nothing hides",
+    )
+    has_flash_attention: bool = row(
+        default=True,
+        text="Whether attention keeps its square of scores in registers.",
+        source="Dao et al., arXiv:2205.14135",
+    )
+    attention_efficiency: float = row(
+        default=1.0,
+        gt=0,
+        le=1.2,
+        text="Share of the GPU's rate of fused attention that the kernels of this stack reach.",
+        source="chosen: all of it; FlashAttention-2 on an H100: 0.47, 327.9 TFLOP/s in the Azure AI benchmarking guide",
+    )
+    has_fp8_attention: bool = row(
+        default=False,
+        text="Whether fused attention runs in FP8 where matrix products run in eight bits or fewer.",
+        source="NVIDIA-NeMo/Megatron-Bridge: fp8_dot_product_attention",
+    )
 
 
 # Share of a GPU's memory that a plan leaves free: beyond it a run warns. Of the 42 measured peaks of BLOOM's
@@ -224,7 +322,9 @@ class Parallelism(Record):
     moment_bytes: Literal[2, 4] = 4  # of each of Adam's two moments
     gradient_bytes: int = Field(default=4, gt=0)  # FP32, as Megatron-LM sums them
     has_gradient_copy: bool = False  # in BF16 beside their sum in FP32 (BF16_Optimizer of DeepSpeed)
-    has_lora: bool = False
+    has_lora: bool = False  # weights stand still, and adapters beside them are trained
+    lora_rank: int = Field(default=32, gt=0)  # the default of Megatron-Bridge's LoRA, dim
+    lora_targets: tuple[LoraTarget, ...] = ()  # matrices with adapters; none: all of attention and of dense MLPs
     has_balanced_ends: bool = False  # embedding and loss head count as layers when layers are given to stages
     layout: str = ""  # units of every part of the pipeline, by hand: NVIDIA/Megatron-LM, pipeline-model-parallel-layout
     order: Literal["tp-cp-dp-pp", "tp-cp-pp-dp"] = "tp-cp-dp-pp"  # the first changes fastest with the rank

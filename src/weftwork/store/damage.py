@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.caveat import caveats_of
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.plain_file import read_ends, read_plain
 from weftwork.spec.answer import Answer
 from weftwork.spec.endings import STATUSES
@@ -71,20 +72,23 @@ def damages(folder: Path) -> list[Mistake]:
     ----------
     folder : that holds ``summary.json`` and ``provenance.json``; folders of seeds in it are looked at too
     """
-    found, listed = _in_one(folder)
+    findings = Findings(source=str(folder))
+    listed = _in_one(folder, findings)
     there = {seed.name for seed in folder.glob("seed-*")}
     there.update(f"seed-{seed}" for seed in listed.get("seeds", ()))
     for name in sorted(there):
-        wrongs, own = _in_one(folder / name)
-        found += [Mistake(path=f"{name}/{wrong.path}", text=wrong.text) for wrong in wrongs]
-        if "seeds" in own:  # also of a link that leads back to this folder
-            found.append(Mistake(path=name, text="holds several seeds itself, wanted the run of one"))
-    return found
+        if "seeds" in _in_one(folder / name, findings, f"{name}/"):  # also of a link that leads back to this folder
+            findings.wrong(name, "holds several seeds itself, wanted the run of one")
+    return findings.mistakes
 
 
-def _in_one(folder: Path) -> tuple[list[Mistake], dict[str, Any]]:
-    """Damage in a folder without its seeds, and its valid provenance."""
-    found: list[Mistake] = []
+def _in_one(folder: Path, findings: Findings, below: str = "") -> dict[str, Any]:
+    """The valid provenance of a folder; damage in it, without its seeds, is noted.
+
+    Parameters
+    ----------
+    below : stands before the names of files
+    """
     listed: dict[str, Any] = {}
     try:
         provenance = read_json(folder / "provenance.json")
@@ -93,21 +97,24 @@ def _in_one(folder: Path) -> tuple[list[Mistake], dict[str, Any]]:
         texts = [mistake.text for mistake in error.mistakes]
     else:
         listed = {} if texts else provenance
-    found += [Mistake(path="provenance.json", text=text) for text in texts]
+    for text in texts:
+        findings.wrong(f"{below}provenance.json", text)
     try:
         texts = _in_summary(read_json(folder / "summary.json"), listed.get("numbers", ()))
     except ConfigError as error:
         texts = [mistake.text for mistake in error.mistakes]
-    found += [Mistake(path="summary.json", text=text) for text in texts]
-    found += [Mistake(path="scenario.yaml", text=text) for text in _in_scenario(folder / "scenario.yaml")]
+    for text in texts:
+        findings.wrong(f"{below}summary.json", text)
+    for text in _in_scenario(folder / "scenario.yaml"):
+        findings.wrong(f"{below}scenario.yaml", text)
     for name in TABLES:
         file = folder / f"{name}.parquet"
         if os.path.lexists(file):
-            if text := _in_parquet(file):
-                found.append(Mistake(path=file.name, text=text))
+            if reason := _in_parquet(file):
+                findings.wrong(f"{below}{file.name}", reason)
         elif listed.get("tables", {}).get(name, 0) > 0:
-            found.append(Mistake(path=file.name, text=f"is missing; {RUN_AGAIN}"))
-    return found, listed
+            findings.wrong(f"{below}{file.name}", f"is missing; {RUN_AGAIN}")
+    return listed
 
 
 def _in_provenance(document: dict[str, Any]) -> list[str]:
@@ -189,9 +196,10 @@ def _in_scenario(file: Path) -> list[str]:
         text = read_plain(file).decode()
     except (OSError, UnicodeDecodeError) as error:
         return [f"cannot be read: {error}"]
-    root, mistakes = read_tree(text)
-    if mistakes:
-        return [mistake.text for mistake in mistakes]
+    findings = Findings()
+    root = read_tree(text, findings)
+    if findings.has_mistakes:
+        return [mistake.text for mistake in findings.mistakes]
     return [] if isinstance(root, Mapping) else ["wanted a scenario, a mapping"]
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.whole_file import temporary_beside
-from weftwork.spec.endings import STATUSES
+from weftwork.spec.endings import CUT_BY_HAND, STATUSES, WHOLE
 from weftwork.store.damage import read_json
 from weftwork.store.folder_lock import is_held
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "PRUNABLE_STATUSES",
     "STATUSES_OF_FOLDERS",
     "FolderKind",
     "KeptFolder",
@@ -36,7 +37,11 @@ __all__ = [
 ]
 
 FolderKind = Literal["run", "seeds", "sweep", "tuning", "crossing", "plan", "design", "leftover"]
-STATUSES_OF_FOLDERS: Final = (*STATUSES, "running", "damaged", "unfinished")
+_RUNNING: Final = "running"
+_DAMAGED: Final = "damaged"
+_UNFINISHED: Final = "unfinished"
+STATUSES_OF_FOLDERS: Final = (*STATUSES, _RUNNING, _DAMAGED, _UNFINISHED)
+PRUNABLE_STATUSES: Final = tuple(status for status in STATUSES_OF_FOLDERS if status != _RUNNING)
 _SEVERAL: Final[dict[str, FolderKind]] = {
     "sweep": "sweep",
     "tune": "tuning",
@@ -71,6 +76,16 @@ class KeptFolder:
     size_bytes: int
     is_named: bool = False
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a process writes into it."""
+        return self.status == _RUNNING
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether its files are not those of a whole run."""
+        return self.status == _DAMAGED
+
 
 def folders_in(parent: Path) -> list[KeptFolder]:
     """List the folders of commands in a folder, the newest first.
@@ -95,17 +110,17 @@ def folders_in(parent: Path) -> list[KeptFolder]:
 def folder_at(path: Path) -> KeptFolder | None:
     """Say what a folder holds; None where no command of Weftwork has written it."""
     if _LEFTOVER.fullmatch(path.name):
-        status = "running" if is_held(path) else "unfinished"
+        status = _RUNNING if is_held(path) else _UNFINISHED
         return _folder(path, "leftover", "", status, path)
     for word, kind in _SEVERAL.items():
         document = _document(path / f"{word}.json")
         if document is not None and isinstance(document.get("format"), int) and "digest" in document:
-            ended = "complete" if (path / "result.json").is_file() else "interrupted"
-            status = "running" if is_held(path / f"{word}.lock") else ended
+            ended = WHOLE if (path / "result.json").is_file() else CUT_BY_HAND
+            status = _RUNNING if is_held(path / f"{word}.lock") else ended
             return _folder(path, kind, str(document.get("name", kind)), status, path / f"{word}.json")
     document = _document(path / "plan.json")
     if document is not None and document.keys() >= _PLAN_KEYS:
-        return _folder(path, "plan", str(document["name"]), "complete", path / "plan.json")
+        return _folder(path, "plan", str(document["name"]), WHOLE, path / "plan.json")
     return _run_at(path)
 
 
@@ -114,14 +129,14 @@ def _run_at(path: Path) -> KeptFolder | None:
         return None
     provenance, summary = _document(path / "provenance.json"), _document(path / "summary.json")
     if provenance is None or summary is None or provenance.get("status") not in STATUSES:
-        return _folder(path, "run", path.name, "damaged", path)
+        return _folder(path, "run", path.name, _DAMAGED, path)
     about = summary.get("about")
     name = about.get("name") if isinstance(about, dict) else None
     return _folder(
         path,
         "seeds" if "seeds" in provenance else "run",
         str(path.name if name is None else name),
-        "running" if is_held(path) else str(provenance["status"]),
+        _RUNNING if is_held(path) else str(provenance["status"]),
         path / "provenance.json",
         started=provenance.get("started"),
         is_named="name" in provenance,
@@ -206,7 +221,7 @@ def prunable(
         and (status is None or one.status == status)
         and (larger_than_bytes is None or one.size_bytes > larger_than_bytes)
     }
-    return [one for one in folders if one.status != "running" and (one.kind == "leftover" or one.path in chosen)]
+    return [one for one in folders if not one.is_running and (one.kind == "leftover" or one.path in chosen)]
 
 
 def remove(folder: KeptFolder) -> None:
@@ -217,7 +232,7 @@ def remove(folder: KeptFolder) -> None:
     ConfigError : it is no longer what was listed, or it cannot be deleted
     """
     found = None if folder.path.is_symlink() or not folder.path.is_dir() else folder_at(folder.path)
-    if found is None or found.kind != folder.kind or found.status == "running":
+    if found is None or found.kind != folder.kind or found.is_running:
         raise _wrong(folder.path, "has changed since it was listed, and stays")
     going = folder.path
     try:

@@ -132,3 +132,8 @@ class RunTables:
     def deadlock(self) -> pa.Table:
         """One row per port of a cycle of pauses."""
         return self.table("deadlock")
+
+    @property
+    def victims(self) -> pa.Table:
+        """One row per flow that PFC held back at a port off its path."""
+        return self.table("victims")

@@ -28,6 +28,7 @@ from weftwork.base.plain_file import read_plain
 from weftwork.base.stop import unfinished
 from weftwork.base.whole_file import temporary_beside, write_whole
 from weftwork.spec.answer import Answer
+from weftwork.spec.endings import ENDINGS, Ending
 from weftwork.spec.result import TABLES, Quantity
 from weftwork.store.damage import FORMAT, damages, read_json
 from weftwork.store.folder_lock import held
@@ -283,9 +284,24 @@ class Run(Shown, RunTables):
         return str(self.provenance["status"])
 
     @property
+    def ending(self) -> Ending:
+        """Its ending, with what others ask of it."""
+        return ENDINGS[self.status]
+
+    @property
     def is_complete(self) -> bool:
         """Whether all work was done."""
-        return self.status == "complete"
+        return self.ending.is_whole
+
+    @property
+    def has_own_fault(self) -> bool:
+        """Whether the run shows a mistake of Weftwork: training waits for itself for ever, and nothing had failed.
+
+        Programs of training jobs always end on a fabric without faults; those of users need not.
+        """
+        if not self.ending.is_out_of_work or not len(self.table("jobs")):
+            return False
+        return not len(self.query("select at_ps from events where event = 'fault'"))
 
     @property
     def about(self) -> dict[str, str]:
@@ -441,5 +457,5 @@ def finished(run: Run) -> tuple[int, int]:
     All seeds count that were not interrupted.
     """
     parts = run.seeds or (run,)
-    counted = [part for part in parts if part.status != "interrupted"] or parts
+    counted = [part for part in parts if not part.ending.is_by_hand] or parts
     return sum(part.is_complete for part in counted), len(counted)

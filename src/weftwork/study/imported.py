@@ -16,13 +16,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.overrides import apply_override
+from weftwork.spec.scenario.training import NO_RECIPE
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 from weftwork.spec.scenario.yaml_tree import plain_value, read_tree, write_tree
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.workload.imports.megatron_keys import USUAL
+from weftwork.workload.models.catalogue import MODELS, model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,6 +92,9 @@ def scenario_of_import(
         text = f"is missing, wanted the number of GPUs here, or --nnodes and --nproc-per-node of a launcher{hint}"
         raise ConfigError(source, [Mistake(path="--gpus", text=text)])
     tree = {"schema": SCHEMA, "name": name, "fabric": _fabric(found.gpus, node), **sections_of_import(found)}
+    known = tree["training"].get("model")
+    if known in MODELS and model(known).experts and "training.recipe" not in settings:
+        tree["training"]["recipe"] = NO_RECIPE  # what the arguments leave open has the default of their program
     config = None
     if found.config is not None:
         config = (str(found.keys["training.model"]), json.dumps(dict(found.config), indent=2) + "\n")
@@ -138,14 +144,13 @@ def _with(tree: dict[str, Any], settings: Mapping[str, str], source: str) -> dic
     ------
     ConfigError : with the mistakes of the settings themselves
     """
-    root, mistakes = read_tree(write_tree(tree))
+    findings = Findings(source=source)
+    root = read_tree(write_tree(tree), findings)
     if not isinstance(root, Tree):
-        raise ConfigError(source, mistakes)
+        raise ConfigError(source, findings.mistakes)
     for key, text in settings.items():
-        root, wrong = apply_override(root, key, text)
-        mistakes += wrong
-    if mistakes:
-        raise ConfigError(source, mistakes)
+        root = apply_override(root, key, text, findings)
+    findings.refuse()
     changed: dict[str, Any] = plain_value(root)
     return changed
 
@@ -188,7 +193,7 @@ def _placed(mistake: Mistake, found: MegatronImport, settings: Mapping[str, str]
 
 def _with_comments(text: str, mistakes: Sequence[Mistake], config: tuple[str, str] | None) -> str:
     """The scenario with each mistake at the line of its key, or of the section where the key is missing."""
-    root, _ = read_tree(text)
+    root = read_tree(text, Findings())
     lines = text.splitlines()
     above = []
     for mistake in mistakes:
@@ -196,7 +201,7 @@ def _with_comments(text: str, mistakes: Sequence[Mistake], config: tuple[str, st
         comment = "  # mistake: " + " ".join(f"{mistake.path}: {mistake.text}{fix}".split())
         line = _line_of(root, mistake.path) if isinstance(root, Tree) else None
         commented = [row + comment if number == line else row for number, row in enumerate(lines, start=1)]
-        again, _ = read_tree("\n".join(commented))
+        again = read_tree("\n".join(commented), Findings())
         if line is None or again is None or root is None or plain_value(again) != plain_value(root):
             above.append(comment.strip())  # the value has several lines
         else:

@@ -14,13 +14,13 @@ import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.engine.flow.flow_input import FlowInput
-from weftwork.spec.answer import HEADLINES
+from weftwork.spec.endings import ENDINGS
 from weftwork.spec.fabric import HOST, Fabric
+from weftwork.spec.numbers import HEADLINES
 from weftwork.spec.scenario.faults import FaultSection
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.prepare.what_if import with_section
-from weftwork.study.results.results import results
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import execute, results
 from weftwork.topology.lost_names import find_lost
 
 if TYPE_CHECKING:
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.prepare.prepared import Prepared
-    from weftwork.study.results.results import Results
+    from weftwork.study.record.road import Results
     from weftwork.study.run.execute import Progress
 
-__all__ = ["JobLoss", "job_without"]
+__all__ = ["HOST_LOST", "JobLoss", "job_without"]
 
-DONE: Final = "complete"
 HOST_LOST: Final = "host lost"
 
 
@@ -105,7 +104,7 @@ def job_without(
         faults = _faults(whole.fabric, lost_nodes, lost_links)
         after = _ran(with_section(whole, faults=tuple(faults)), on_progress)
         status, after_ps = after.status, _time(after, quantity)
-        stopped = "" if status == DONE else _why(after)
+        stopped = "" if ENDINGS[status].is_whole else _why(after)
     before_ps = _time(before, quantity)
     return JobLoss(
         quantity=quantity,
@@ -143,7 +142,7 @@ def _ran(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> 
 def _time(found: Results, quantity: str) -> int | None:
     """The time of a finished run."""
     value = found.summary[quantity].value
-    return None if value is None or found.status != DONE else int(value)
+    return None if value is None or not ENDINGS[found.status].is_whole else int(value)
 
 
 def _faults(fabric: Fabric, lost_nodes: NDArray[np.bool_], lost_links: NDArray[np.bool_]) -> list[FaultSection]:

@@ -1,1 +1,1 @@
-"""Floor 5: conformance kits, for Weftwork and for users' own plug-ins."""
+"""Floor 6: conformance kits, for Weftwork and for users' own plug-ins."""

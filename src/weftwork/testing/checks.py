@@ -117,4 +117,27 @@ CHECKS: Final[dict[str, Check]] = {
     "does_what_it_offers": Check(
         done="asked for each operation that the file offers, among 2 to 33 ranks", wanted="it can do at least one call"
     ),
+    # suspects of an answer
+    "names_its_key": Check(
+        done="read the record and the docstring",
+        wanted="a sentence that says what is suspected, and the key of a scenario that changes it",
+    ),
+    "suspects_in_words": Check(
+        done="asked the file about a small run that has what it needs",
+        wanted="suspects with a name, words without placeholders, a key of a scenario, and a bound from 0 to 1",
+    ),
+    "same_run_same_suspects": Check(
+        done="asked twice about one run, and about the same run again", wanted="the same suspects each time"
+    ),
+    "bound_holds": Check(
+        done="ran the small run without each suspect",
+        wanted="it ends, and gains no more than bound_share says",
+    ),
+    "leaves_the_run_as_it_was": Check(
+        done="compared the records of the run before and after", wanted="no part of them is changed"
+    ),
+    "has_a_suspect": Check(
+        done="asked about small runs of traffic, collectives and training, on packets and on flows",
+        wanted="at least one of them has a suspect, so that something is left out",
+    ),
 }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from weftwork.policies.described import FIELDS_OF_NEED, field_rows, told_kinds
 from weftwork.policies.interface import CongestionControl, Kind, PathSelection, Plugin, PortSelection, Signal
+from weftwork.policies.needed import fields_read, unfilled_reads
 from weftwork.policies.reads import Access, StepName, accesses
 from weftwork.testing.steps import Finding
 
@@ -27,19 +28,6 @@ __all__ = ["declaration_findings"]
 _ALWAYS: Final = {"sender": {Kind.START, Kind.TIMER}, "path": {Kind.SEND, Kind.TIMER}, "receiver": {Kind.TIMER}}
 _ECHOED: Final = frozenset({Kind.ACK, Kind.NAK, Kind.TRIM})
 _SENDERS: Final = ("sender", "path")
-# Needs of which a field is read: at which steps, in which record, with which signals.
-_READ_BY: Final[dict[str, tuple[tuple[StepName, ...], str, frozenset[Kind] | None]]] = {
-    "telemetry": (_SENDERS, "signal", None),
-    "path-load": (_SENDERS, "signal", frozenset({Kind.ACK})),
-    "rtt": (_SENDERS, "signal", _ECHOED),
-    "entropy": (_SENDERS, "signal", _ECHOED),
-    "request": (("receiver",), "signal", None),
-    "trimming": ((*_SENDERS, "receiver"), "signal", None),
-    "queue": (("port",), "candidate", None),
-    "weight": (("port",), "candidate", None),
-    "hops-left": (("port",), "candidate", None),
-    "non-minimal": (("port",), "candidate", None),
-}
 _USED_UNREAD: Final = ("non-minimal", "trimming")  # they change candidates and signals, beside their fields
 _SEES_QUEUES: Final = "queues are seen by a port selection alone; a sender has rtt, ecn or telemetry"
 _NEEDS_IN_VAIN: Final = {
@@ -140,25 +128,12 @@ class _Case:
     def needs_unread(self) -> Iterator[str]:
         """Needs without a reading step, and fields read without their need."""
         plugin, in_vain = self.plugin, _NEEDS_IN_VAIN[self.policy.kind]
-        for need, (steps, record, kinds) in _READ_BY.items():
-            names = FIELDS_OF_NEED[need]
-            read = sorted(
-                {
-                    access.name
-                    for access in self.found
-                    if access.step in steps and access.record == record and access.name in names
-                    if not access.is_write and (kinds is None or access.kinds & kinds)
-                },
-                key=names.index,
-            )
+        for need, read in fields_read(self.found).items():
             if need in plugin.needs and need not in in_vain and not read and need not in _USED_UNREAD:
                 echo = ", where ACK, NAK or TRIM tell it" if need == "entropy" else ""
-                yield f"needs hold '{need}', and no step reads {' or '.join(names)}{echo}; take it out of needs"
-            if read and need not in plugin.needs:
-                echo = " of an ACK, NAK or TRIM" if need == "entropy" else ""
-                value = "1" if need == "non-minimal" else "0"
-                shown = " and ".join(f"{record}.{name}" for name in read)
-                yield f"a step reads {shown}{echo}, always {value} without the need; add '{need}' to needs"
+                names = " or ".join(FIELDS_OF_NEED[need])
+                yield f"needs hold '{need}', and no step reads {names}{echo}; take it out of needs"
+        yield from unfilled_reads(self.policy).values()
         yield from self.unread_marks()
 
     def unread_marks(self) -> Iterator[str]:
@@ -191,7 +166,7 @@ class _Case:
     def fields(self) -> Iterator[str]:
         """Fields read only with signals that do not fill them."""
         rows = {row.name: row for row in field_rows(Signal)}
-        places: dict[tuple[int, int], list[Access]] = {}
+        places: dict[tuple[str, int, int], list[Access]] = {}
         for access in self.found:
             if access.record == "signal" and access.step != "port" and not access.is_write and access.kinds:
                 places.setdefault(access.place, []).append(access)
@@ -219,6 +194,8 @@ class _Case:
         if isinstance(plugin, CongestionControl):
             if plugin.moves_departures and not self.writes("sender", "state", "rate_bps"):
                 yield "moves_departures is True, and no step sets state.rate_bps; take it out"
+            if plugin.is_loss_based and not plugin.signals & {Kind.NAK, Kind.TIMEOUT, Kind.ACK}:
+                yield "is_loss_based is True, and no step gets ACK, NAK or TIMEOUT, which tell of losses; take it out"
             return
         if not isinstance(plugin, PortSelection):
             return
@@ -243,7 +220,7 @@ class _Case:
 
     def named(self) -> frozenset[Kind]:
         """Kinds named by any function of the file."""
-        functions = (node for node in ast.parse(self.policy.source_text).body if isinstance(node, ast.FunctionDef))
+        functions = self.policy.step_file.functions.values()
         names = {
             node.attr
             for function in functions

@@ -26,6 +26,7 @@ from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.transport import TransportSection
 from weftwork.spec.scenario.workload import CollectiveSection, TrafficSection
+from weftwork.study.answer.suspects import SUSPICIONS
 from weftwork.testing.checks import CHECKS
 from weftwork.testing.choices import key_findings, offer_findings, read
 from weftwork.testing.collectives import check_collective
@@ -36,6 +37,15 @@ from weftwork.testing.path_selection import check_path_selection
 from weftwork.testing.patterns import job_findings, pattern_document
 from weftwork.testing.port_selection import check_port_selection
 from weftwork.testing.steps import BREAKS
+from weftwork.testing.suspicions import (
+    gain_findings,
+    kind_findings,
+    repeat_findings,
+    small_runs,
+    suspectless_findings,
+    trace_findings,
+    word_findings,
+)
 from weftwork.testing.topologies import built_findings
 from weftwork.testing.transports import sent_findings, transport_document
 from weftwork.topology.build import fabric_of_section
@@ -52,7 +62,7 @@ if TYPE_CHECKING:
 __all__ = ["CONSTANTS", "Failure", "FileReport", "check_file", "kind_of"]
 
 CONSTANTS: Final = {"PLUGIN": "", "ALGORITHM": "collective", "TOPOLOGY": "topology", "PATTERN": "traffic",
-                    "TRANSPORT": "transport"}  # fmt: skip
+                    "TRANSPORT": "transport", "SUSPICION": "suspect"}  # fmt: skip
 _MOST_ALIKE: Final = 3  # chosen: as many failures of one check are written out; the others are counted
 _POLICY_CHECKS: Final = {
     "congestion_control": (
@@ -196,7 +206,7 @@ def kind_of(file: Path) -> str:
     if "PLUGIN" in names:
         check_imports(str(file), tree)
         check_record_call(file, tree, "PLUGIN", POLICIES.values(), PolicyError)
-    for folder in (ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS):
+    for folder in (ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS, SUSPICIONS):
         folder.check_fields(file, tree)
     module = imported(file, source)
     offered = [name for name in CONSTANTS if hasattr(module, name)]
@@ -302,6 +312,24 @@ def _transport(report: FileReport, label: str, settings: Mapping[str, Any], prog
             report.note("carries_messages", _words(more), sent_findings, label, document)
 
 
+def _suspect(report: FileReport, label: str, settings: Mapping[str, Any], progress: Progress) -> None:
+    progress("the record")
+    if not report.note("names_its_key", "", kind_findings, label, settings):
+        return
+    has_suspect = False
+    for run in small_runs(label, settings):
+        progress(run.words)
+        if report.note("suspects_in_words", run.words, word_findings, run):
+            report.note("same_run_same_suspects", run.words, repeat_findings, run)
+            report.note("bound_holds", run.words, gain_findings, run)
+            report.note("leaves_the_run_as_it_was", run.words, trace_findings, run)
+            has_suspect = has_suspect or bool(run.suspects())
+    if has_suspect:
+        report.note("has_a_suspect", "", list)
+    elif not report.failures:
+        report.note("has_a_suspect", "", suspectless_findings, settings)
+
+
 def _collective(report: FileReport, label: str, settings: Mapping[str, Any], progress: Progress) -> None:
     if not report.note("describes_itself", "", offer_findings, ALGORITHMS, label, CollectiveSection):
         return
@@ -312,9 +340,7 @@ def _collective(report: FileReport, label: str, settings: Mapping[str, Any], pro
         document = {"schema": SCHEMA, "fabric": {"radix": 4}, "collective": workload}
         if not report.note("reads_its_keys", operation, key_findings, ALGORITHMS, label, "collective", document):
             continue
-        section = read(document).collective
-        if section is None:
-            raise AssertionError("the document has a section collective")
+        section = read(document).collective_section
         calls = [call for call in _calls(operation, section.options) if _is_possible(algorithm, label, call)]
         refused = [] if calls else [f"it refuses {operation} for every number of ranks that was tried"]
         report.note("does_what_it_offers", operation, refused.copy)
@@ -370,5 +396,6 @@ def _words(more: Mapping[str, Any]) -> str:
 
 
 _CHOICES: Final = {
-    "collective": _collective, "topology": _topology, "traffic": _traffic, "transport": _transport
+    "collective": _collective, "suspect": _suspect, "topology": _topology, "traffic": _traffic,
+    "transport": _transport,
 }  # fmt: skip

@@ -60,12 +60,10 @@ def pattern_document(label: str, keys: Mapping[str, object], hosts: int) -> dict
 def job_findings(label: str, document: Mapping[str, object], hosts: int) -> Iterator[str]:
     """Yield mistakes in the job of a scenario, and in its run."""
     scenario = read(document)
-    if scenario.traffic is None:
-        raise AssertionError("the document has a section traffic")
     given = PatternInput(hosts=hosts, host_rate_bps=hosts * _RATE_BPS, seed=1, priority=-1, queue_pairs=1)
     try:
         with PATTERNS.blaming(label):
-            made = [PATTERNS.load(label).job(scenario.traffic.options, given) for _ in range(2)]
+            made = [PATTERNS.load(label).job(scenario.traffic_section.options, given) for _ in range(2)]
         job, again = (PATTERNS.want(label, one, Job, "job") for one in made)
     except (CodeError, ConfigError) as wrong:
         yield f"there is no job: {wrong}"

@@ -20,11 +20,11 @@ from weftwork.base.clock import NEVER_PS
 from weftwork.base.errors import UsageError
 from weftwork.base.flow_identity import flow_identity
 from weftwork.engine.hashing import address
-from weftwork.engine.outcome import PORT_DTYPE
 from weftwork.engine.reference.clock import Agenda, Phase
 from weftwork.engine.reference.flow import Flow
 from weftwork.engine.reference.packet import Packet, PacketKind
 from weftwork.engine.reference.simulation import Simulation
+from weftwork.engine.rows.outcome import PORT_DTYPE
 from weftwork.rdma.nic import RdmaNic
 from weftwork.spec.fabric import HOST
 from weftwork.wire.ethernet import ETHERNET_HEADER_BYTES, FCS_BYTES, MINIMUM_FRAME_BYTES
@@ -344,7 +344,7 @@ class RdmaFabric:
 
         Parameters
         ----------
-        name : of `weftwork.engine.outcome.PORT_DTYPE`, such as ``marks``, ``drops`` and ``pauses_sent``
+        name : of `weftwork.engine.rows.outcome.PORT_DTYPE`, such as ``marks``, ``drops`` and ``pauses_sent``
 
         Raises
         ------

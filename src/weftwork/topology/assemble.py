@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from weftwork.base.caveat import Caveat
 from weftwork.base.clock import NS_PS
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draws
 from weftwork.spec.device import Nic, Server, Switch
@@ -27,6 +26,7 @@ from weftwork.spec.fabric_direct import DirectNetwork
 from weftwork.spec.fabric_extras import Extra
 from weftwork.spec.fabric_names import LinkNames, NodeNames
 from weftwork.spec.scenario.devices import device_mistakes
+from weftwork.topology.connected import connected_parts
 
 __all__ = ["MIN_DELAY_PS", "assemble", "check", "default_link_names", "links_between"]
 
@@ -174,38 +174,41 @@ def check(fabric: Fabric, *, source: str | None = None) -> None:
         a link, switches with more links than ports, hosts that cannot reach each other over switches, servers that
         contradict themselves or have not as many links as NIC ports; all at once
     """
-    mistakes = [*_name_mistakes(fabric), *_link_mistakes(fabric), *_node_mistakes(fabric), *_server_mistakes(fabric)]
+    findings = Findings(source=source or fabric.name)
+    _check_names(fabric, findings)
+    _check_links(fabric, findings)
+    _check_nodes(fabric, findings)
+    _check_servers(fabric, findings)
     if len(fabric.hosts) and (np.diff(fabric.ports.base) > 0).all():  # else the reason has been told
-        mistakes += _reach_mistakes(fabric)
-    if mistakes:
-        raise ConfigError(source or fabric.name, mistakes)
+        _check_reach(fabric, findings)
+    findings.refuse()
 
 
-def _few(kind: str, found: Iterable[tuple[str, str]], total: int) -> list[Mistake]:
-    """The first mistakes of a kind, and the number of further mistakes."""
-    mistakes = [Mistake(path=path, text=text) for path, text in found]
-    if total > len(mistakes):
-        mistakes.append(Mistake(path=kind, text=f"and {total - len(mistakes):,} more of the same"))
-    return mistakes
+def _note_few(kind: str, found: Iterable[tuple[str, str]], total: int, findings: Findings) -> None:
+    """Note the first mistakes of a kind, and the number of further mistakes."""
+    shown = 0
+    for path, text in found:
+        findings.wrong(path, text)
+        shown += 1
+    if total > shown:
+        findings.wrong(kind, f"and {total - shown:,} more of the same")
 
 
-def _name_mistakes(fabric: Fabric) -> list[Mistake]:
-    mistakes: list[Mistake] = []
+def _check_names(fabric: Fabric, findings: Findings) -> None:
     for kind, names in (("nodes", fabric.node_names), ("links", fabric.link_names)):
         if isinstance(names, NodeNames | LinkNames):  # unique and printable as they are made
             continue
         if len(set(names)) < len(names):
             twice = [(name, count) for name, count in Counter(names).items() if count > 1]
             found = ((f"{kind}.{name}", f"the name occurs {count} times, wanted once") for name, count in twice[:SHOWN])
-            mistakes += _few(kind, found, len(twice))
+            _note_few(kind, found, len(twice), findings)
         odd = [name for name in names if not name.isprintable() or not 1 <= len(name) <= LONGEST_NAME]
         text = "found the name {!r}, wanted printable text of 1 to " + f"{LONGEST_NAME} characters"
         found = ((kind, text.format(name[:20])) for name in odd[:SHOWN])
-        mistakes += _few(kind, found, len(odd))
-    return mistakes
+        _note_few(kind, found, len(odd), findings)
 
 
-def _link_mistakes(fabric: Fabric) -> list[Mistake]:
+def _check_links(fabric: Fabric, findings: Findings) -> None:
     links = fabric.links
     rules: list[tuple[NDArray[np.bool_], str, Any]] = [
         (links["a"] == links["b"], "a", "the link leads from '{node}' to itself"),
@@ -216,7 +219,6 @@ def _link_mistakes(fabric: Fabric) -> list[Mistake]:
         (~((links["corruption"] >= 0) & (links["corruption"] <= 1)), "corruption",
          "found {value}, wanted a probability from 0 to 1"),
     ]  # fmt: skip
-    mistakes: list[Mistake] = []
     for wrong, column, text in rules:
         where = np.flatnonzero(wrong)
         found = (
@@ -224,13 +226,13 @@ def _link_mistakes(fabric: Fabric) -> list[Mistake]:
              text.format(value=f"{column} {links[column][i]}", node=fabric.node_names[links["a"][i]]))
             for i in where[:SHOWN].tolist()
         )  # fmt: skip
-        mistakes += _few("links", found, len(where))
-    return mistakes
+        _note_few("links", found, len(where), findings)
 
 
-def _node_mistakes(fabric: Fabric) -> list[Mistake]:
+def _check_nodes(fabric: Fabric, findings: Findings) -> None:
     if not len(fabric.hosts):
-        return [Mistake(path="nodes", text="there are no hosts, wanted at least one")]
+        findings.wrong("nodes", "there are no hosts, wanted at least one")
+        return
     degree = np.diff(fabric.ports.base)
     lonely = np.flatnonzero(degree == 0)
     kinds = {HOST: "host", SWITCH: "switch"}
@@ -238,7 +240,7 @@ def _node_mistakes(fabric: Fabric) -> list[Mistake]:
         (f"nodes.{fabric.node_names[i]}", f"the {kinds[int(fabric.node_kind[i])]} is linked to nothing")
         for i in lonely[:SHOWN].tolist()
     )
-    mistakes = _few("nodes", found, len(lonely))
+    _note_few("nodes", found, len(lonely), findings)
     radix = np.array([switch.radix for switch in fabric.switches] or [0], np.int64)
     is_switch = fabric.node_kind == SWITCH
     ports = np.where(is_switch, radix[np.where(is_switch, fabric.node_device, 0)], 0)
@@ -249,24 +251,23 @@ def _node_mistakes(fabric: Fabric) -> list[Mistake]:
          + ("s" if ports[i] > 1 else ""))
         for i in crowded[:SHOWN].tolist()
     )  # fmt: skip
-    return mistakes + _few("nodes", found, len(crowded))
+    _note_few("nodes", found, len(crowded), findings)
 
 
-def _server_mistakes(fabric: Fabric) -> list[Mistake]:
-    """Mistakes of servers, alone and against the links of their hosts.
+def _check_servers(fabric: Fabric, findings: Findings) -> None:
+    """Find mistakes of servers, alone and against the links of their hosts.
 
     A plain server says nothing about links.
     """
-    mistakes = [
-        Mistake(path=f"servers.{number}.{key}", text=text)
-        for number, server in enumerate(fabric.servers)
-        for key, text in device_mistakes(server)
-    ]
+    for number, server in enumerate(fabric.servers):
+        for key, text in device_mistakes(server):
+            findings.wrong(f"servers.{number}.{key}", text)
     hosts = fabric.hosts
     kind = np.zeros(len(hosts), np.int32) if fabric.node_server is None else fabric.node_server[hosts]
     if len(kind) and not 0 <= int(kind.min()) <= int(kind.max()) < len(fabric.servers):
         text = f"found servers {kind.min()} to {kind.max()}, wanted 0 to {len(fabric.servers) - 1}"
-        return [*mistakes, Mistake(path="nodes", text=text)]
+        findings.wrong("nodes", text)
+        return
     wanted = np.array([-1 if server == Server() else server.nic_ports for server in fabric.servers], np.int64)[kind]
     degree = np.diff(fabric.ports.base)[hosts]
     wrong = np.flatnonzero((wanted >= 0) & (wanted != degree) & (degree > 0))
@@ -278,22 +279,22 @@ def _server_mistakes(fabric: Fabric) -> list[Mistake]:
         )
         for i in wrong[:SHOWN].tolist()
     )
-    return mistakes + _few("nodes", found, len(wrong))
+    _note_few("nodes", found, len(wrong), findings)
 
 
-def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
-    """Mistakes of reachability: every two hosts must share connected switches.
+def _check_reach(fabric: Fabric, findings: Findings) -> None:
+    """Find hosts and switches that are out of reach: every two hosts must share connected switches.
 
     Hosts do not forward, unless the network says so.
     """
     if fabric.direct is not None and fabric.direct.hosts_forward:
-        return _forwarding_mistakes(fabric)
+        _check_forwarding(fabric, findings)
+        return
     count, links = len(fabric.node_names), fabric.links
     is_host = fabric.node_kind == HOST
     a, b = links["a"].astype(np.int64), links["b"].astype(np.int64)
     between = ~is_host[a] & ~is_host[b]
-    graph = coo_array((np.ones(int(between.sum()), np.int8), (a[between], b[between])), shape=(count, count))
-    _, part = connected_components(graph, directed=False)
+    part = connected_parts(a[between], b[between], count)
     # an island is a set of connected switches, or a link from host to host
     island_of_link = np.where(is_host[a], np.where(is_host[b], count + np.arange(len(links)), part[b]), part[a])
     low, high = is_host[a], is_host[b]
@@ -301,7 +302,7 @@ def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
     island = np.concatenate([island_of_link[low], island_of_link[high]])
     islands = np.unique(island)
     if len(islands) == 1 and len(np.unique(part[~is_host])) <= 1:
-        return []
+        return
     host, island = _one_of_each(host, island)
     members: defaultdict[int, set[int]] = defaultdict(set)
     for node, where in zip(host.tolist(), island.tolist(), strict=True):
@@ -313,24 +314,23 @@ def _reach_mistakes(fabric: Fabric) -> list[Mistake]:
             if not one & other:
                 names = (fabric.node_names[example[one]], fabric.node_names[example[other]])
                 text = f"the fabric is disconnected: no path over switches from '{names[0]}' to '{names[1]}'"
-                return [Mistake(path="links", text=text)]
+                findings.wrong("links", text)
+                return
     idle = np.flatnonzero(~is_host & ~np.isin(part, islands))
     found = (
         (f"nodes.{fabric.node_names[i]}", "the fabric is disconnected: no host reaches this switch")
         for i in idle[:SHOWN].tolist()
     )
-    return _few("nodes", found, len(idle))
+    _note_few("nodes", found, len(idle), findings)
 
 
-def _forwarding_mistakes(fabric: Fabric) -> list[Mistake]:
-    """Mistakes of reachability where hosts forward: links must join all nodes."""
-    count, links = len(fabric.node_names), fabric.links
-    graph = coo_array((np.ones(len(links), np.int8), (links["a"], links["b"])), shape=(count, count))
-    _, part = connected_components(graph, directed=False)
+def _check_forwarding(fabric: Fabric, findings: Findings) -> None:
+    """Find nodes that are out of reach where hosts forward: links must join all nodes."""
+    part = connected_parts(fabric.links["a"], fabric.links["b"], len(fabric.node_names))
     apart = np.flatnonzero(part != part[0])
     text = f"the fabric is disconnected: no path from '{fabric.node_names[0]}', even over hosts that forward"
     found = ((f"nodes.{fabric.node_names[i]}", text) for i in apart[:SHOWN].tolist())
-    return _few("nodes", found, len(apart))
+    _note_few("nodes", found, len(apart), findings)
 
 
 def _one_of_each(host: NDArray[np.int64], island: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
+from weftwork.base.caveat import mismatch_texts
 from weftwork.hardware.price_rows import PriceBook, PriceRow, Range
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.spec.fabric_extras import Extra
@@ -82,6 +83,7 @@ class Bill:
     book : price book
     rows : by kind, in the order of `KINDS`
     gpus, hosts, host_ports : of the fabric; a host port is a NIC port with a cable
+    mismatches : parts of the fabric that do not fit each other
     """
 
     name: str
@@ -90,6 +92,7 @@ class Bill:
     gpus: int
     hosts: int
     host_ports: int
+    mismatches: tuple[str, ...] = ()
 
     @cached_property
     def price_usd(self) -> Range:
@@ -186,6 +189,7 @@ def bill(fabric: Fabric, book: PriceBook, extras: Sequence[Extra] | None = None)
         gpus=fabric.gpus,
         hosts=len(fabric.hosts),
         host_ports=int(at_host[fabric.links["a"]].sum() + at_host[fabric.links["b"]].sum()),
+        mismatches=mismatch_texts(fabric.caveats.values()),
     )
 
 
@@ -216,9 +220,10 @@ def _nics(counted: CountedParts, book: PriceBook) -> list[BillRow]:
 def _cards(ports: int, rate_bps: int, card_bps: int, gpus: int) -> int:
     """Cards of a host: enough for its ports.
 
-    A host with at least as many ports as GPUs has one card for each GPU.
+    A port that is faster than a card is sold with is one card's all the same, as in a run. A host with at least as many
+    ports as GPUs has one card for each GPU.
     """
-    return max(-(-ports * rate_bps // card_bps), min(ports, gpus))
+    return max(-(-ports * min(rate_bps, card_bps) // card_bps), min(ports, gpus))
 
 
 def _optical(fabric: Fabric, book: PriceBook) -> list[BillRow]:

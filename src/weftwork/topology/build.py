@@ -36,9 +36,8 @@ from weftwork.spec.scenario.kinds import Whole
 from weftwork.spec.scenario.rows import outside, rows_of
 from weftwork.spec.scenario.topology import FabricSize, Ground, Parts, Topology
 from weftwork.topology.assemble import check
-from weftwork.topology.devices import Device, nic_of, node_of, switch_of, with_fields
+from weftwork.topology.devices import Device, nic_of, node_of, switch_of, unfed_links, with_fields
 from weftwork.topology.floor_plan import with_floor_plan
-from weftwork.topology.from_file import read_fabric
 from weftwork.topology.hashes import with_hashes
 from weftwork.topology.pgft import Pgft
 from weftwork.topology.room import refuse_size
@@ -214,6 +213,8 @@ def fabric_of(  # noqa: PLR0913 - the common keys of a section, all by name
         if odd := [name for name, value in others.items() if value is not None]:
             text = f"means nothing with a file, which brings its own; leave it out, or change '{Path(file).name}'"
             raise ConfigError("fabric", [Mistake(path=f"fabric.{name}", text=text) for name in odd])
+        from weftwork.topology.from_file import read_fabric
+
         fabric = read_fabric(Path(file))
         if overload := overload_mistakes(fabric):
             raise ConfigError(str(file), overload)
@@ -323,7 +324,7 @@ def _asked(  # noqa: PLR0913 - as `fabric_of`
         fabric_delay_ps=link_delay_ps,
         loss=loss,
         corruption=corruption,
-        caveats=switch_caveats | nic_caveats | node_caveats,
+        caveats=switch_caveats | nic_caveats | node_caveats | unfed_links(link_rate_bps, nic_record, server.name),
     )
     return _Asked(label=label, offer=offer, keys=keys, parts=parts)
 
@@ -358,13 +359,14 @@ def _usual(label: str, offer: Offer[Record]) -> dict[str, Any]:
 def _keys(label: str, offer: Offer[Record], given: dict[str, Any]) -> Record:
     """The keys of a topology from plain values; unknown keys are refused."""
     known = list(offer.keys.model_fields)
-    others = {name: [one for one, other in TOPOLOGIES.items() if name in other.keys.model_fields] for name in given}
+    unknown = [name for name in given if name not in known]  # where there is none, no other topology is imported
+    others = {name: [one for one, other in TOPOLOGIES.items() if name in other.keys.model_fields] for name in unknown}
     mistakes = []
-    for name in given:
-        if name not in known and others[name]:
+    for name in unknown:
+        if others[name]:
             text = means_nothing("topology", label, tuple(others[name]))
             mistakes.append(Mistake(path=f"fabric.{name}", text=text))
-        elif name not in known:
+        else:
             mistakes.append(Mistake(path=f"fabric.{name}", text="unknown key", fix=nearest_key(name, known)))
     if mistakes:
         raise ConfigError("fabric", mistakes)

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from weftwork.spec.fabric import HOST
 from weftwork.topology.layers import layers_of
@@ -311,6 +309,9 @@ class _DependencySearch:
 
     def cycle(self, edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> tuple[Channel, ...]:
         """One short circle of dependencies, or none."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import breadth_first_order, connected_components
+
         tails, heads = edges
         if not len(tails):
             return ()

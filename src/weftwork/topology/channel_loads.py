@@ -10,14 +10,16 @@ Leaves out: adversarial traffic, and paths that are not shortest.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_direct import GLOBAL
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["DesignedCut", "UniformTraffic", "designed_cut", "uniform_loads", "uniform_traffic"]
 
@@ -67,6 +69,8 @@ def uniform_loads(fabric: Fabric, weight: NDArray[np.float64]) -> NDArray[np.flo
     fabric : any
     weight : shape (nodes,); a pair of nodes has the product of their weights, and hosts have none
     """
+    from scipy.sparse import csr_array
+
     ports = fabric.ports
     peer = ports.node[ports.peer]
     is_switch = fabric.node_kind == SWITCH
@@ -159,7 +163,7 @@ def designed_cut(fabric: Fabric) -> DesignedCut | None:
     half = np.zeros(len(fabric.node_names), np.bool_)
     axis = ""
     if direct.axes and (direct.coordinates[switches] >= 0).all():
-        longest = 0 if direct.family.startswith("dragonfly") else int(np.argmax(direct.sides))
+        longest = 0 if GLOBAL in direct.dimensions else int(np.argmax(direct.sides))
         axis = direct.axes[longest]
         half[switches] = direct.coordinates[switches, longest] >= direct.sides[longest] // 2
     else:

@@ -12,15 +12,16 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from weftwork.base.caveat import Caveat
+from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest_key
+from weftwork.base.units import RATE, format_quantity
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_mistakes
 
-__all__ = ["Device", "nic_of", "node_of", "switch_of", "with_fields"]
+__all__ = ["Device", "nic_of", "node_of", "switch_of", "unfed_links", "with_fields"]
 
 _R = TypeVar("_R", bound=BaseModel)
 Device = str | Mapping[str, Any] | BaseModel
@@ -67,6 +68,31 @@ def node_of(device: Device) -> tuple[NodeModel, dict[str, Caveat]]:
             if not key.startswith((f"{name}.nvlink_raw", f"{name}.nvlink_eff"))
         }
     return model.model_copy(update={"server": server}), caveats
+
+
+def unfed_links(link_rate_bps: int, nic: Nic, server: str = "") -> dict[str, Caveat]:
+    """What the links to hosts cannot get from a NIC: they are faster than its port, or than its host interface.
+
+    Parameters
+    ----------
+    link_rate_bps : of a link
+    nic : behind it
+    server : that has the NIC
+    """
+    card_bps = catalogue.nic_rates_bps().get(nic.name)
+    has = {"ports": card_bps, "PCIe": nic.pcie_rate_bps or None}
+    less = [f"{word} of {format_quantity(RATE, rate)}" for word, rate in has.items() if rate and rate < link_rate_bps]
+    if not less:
+        return {}
+    fitting = catalogue.nic_for_rate(link_rate_bps, like=nic.name)
+    mending = f"fabric.nic: {fitting} feeds them" if fitting else "no NIC of the catalogue feeds them"
+    if fitting and catalogue.is_custom_nic(server, fitting):
+        mending += f" and is custom: '{server}' is not sold with it"
+    text = (
+        f"links to hosts of {format_quantity(RATE, link_rate_bps)} (fabric.link_rate) behind '{nic.name}', which has"
+        f" {' and '.join(less)} and cannot feed them; {mending}"
+    )
+    return caveats_by_subject([Caveat(subject="fabric.link_rate", kind="mismatch", text=text)])
 
 
 def with_fields(

@@ -1,4 +1,7 @@
-"""Compute how large a direct network can become, by a closed form for each family.
+"""Compute how large a direct network can become, by the closed form of its topology.
+
+Each file of `weftwork.topology.shapes` says how large its network can become (`limits` of its record); here are the
+closed forms, and what several of them share.
 
 A dragonfly of groups of a routers with p hosts and h global ports has at most a h + 1 groups; balanced, a = 2p = 2h. A
 dragonfly+ of switches of k ports has k^2 / 4 + 1 groups. A HyperX of L dimensions with S routers on a line needs
@@ -10,62 +13,23 @@ Leaves out: trees (`weftwork.topology.largest`); families without a formula, for
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from math import ceil, prod
 from typing import Final
 
 import numpy as np
 
+from weftwork.base.folder import is_path
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
-from weftwork.spec.fabric_direct import DirectNetwork
+from weftwork.spec.scenario.choices import TOPOLOGIES
+from weftwork.spec.scenario.topology_growth import DirectLimits, DirectSize, MeasuredNetwork
 
 __all__ = [
-    "DirectLimits", "DirectSize", "direct_limits", "dragonfly", "dragonfly_plus", "hyperx", "is_prime_power",
-    "slim_fly",
+    "direct_limits", "dragonfly", "dragonfly_plus", "grown", "hyperx", "hyperx_limits", "is_prime_power",
+    "lattice_limits", "random_limits", "slim_fly",
 ]  # fmt: skip
 
 SPARE_OPTICAL_PORTS: Final = 8  # TPU v4: 128 of the 136 ports of an optical switch join 64 cubes (arXiv 2304.01433)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DirectSize:
-    """One size of a direct network.
-
-    Attributes
-    ----------
-    words : how it is made, such as ``balanced: 513 groups of 32 routers``
-    endpoints : places for NIC ports
-    switches, switch_links : how many
-    diameter_links : most links between switches on a shortest path
-    """
-
-    words: str
-    endpoints: int
-    switches: int
-    switch_links: int
-    diameter_links: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DirectLimits:
-    """The largest sizes of a direct network's family.
-
-    Attributes
-    ----------
-    family : name of the topology
-    ports : of a switch; 0: any number
-    ends : what ends it, as a sentence without its full stop; empty: nothing does
-    facts : what else a planner should know, as sentences
-    sizes : the largest with the same numbers of a switch first, then others with the same ports
-    """
-
-    family: str
-    ports: int
-    ends: str
-    facts: tuple[str, ...] = ()
-    sizes: tuple[DirectSize, ...] = ()
 
 
 # Closed forms
@@ -182,72 +146,38 @@ def slim_fly(ports: int) -> DirectSize | None:
 # Of a fabric
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Measured:
-    """A direct network as it is."""
-
-    fabric: Fabric
-    direct: DirectNetwork
-    ports: int  # of a switch; 0: any number
-    hosts: int  # most places in use on a switch
-
-    def degree(self, dimension: int) -> int:
-        """Most links of a dimension at a switch."""
-        links = self.fabric.links[self.direct.link_dimension == dimension]
-        ends = np.concatenate([links["a"], links["b"]])
-        return int(np.bincount(ends).max(initial=0))
-
-
-def direct_limits(fabric: Fabric, ports: int) -> DirectLimits | None:
-    """How large a direct network can become; None if it is none, or its family has no formula.
+def direct_limits(fabric: Fabric, ports: int, topology: str | None = None) -> DirectLimits | None:
+    """How large a network can become; None if its topology has no formula.
 
     Parameters
     ----------
     fabric : any
     ports : of its switches; 0: any number
+    topology : name or file of the topology that made it; None: the family that a direct network names
+
+    Raises
+    ------
+    CodeError : the file of the user's own is wrong; with file and line
     """
     direct = fabric.direct
-    if direct is None:
-        return None
     to_host = (fabric.node_kind[fabric.links["a"]] == HOST) | (fabric.node_kind[fabric.links["b"]] == HOST)
     ends = np.concatenate([fabric.links["a"][to_host], fabric.links["b"][to_host]])
     ends = ends[fabric.node_kind[ends] == SWITCH]
-    measured = _Measured(fabric=fabric, direct=direct, ports=ports, hosts=int(np.bincount(ends).max(initial=0)))
-    if direct.optical is not None and fabric.node_pod is not None:
+    measured = MeasuredNetwork(fabric=fabric, ports=ports, hosts=int(np.bincount(ends).max(initial=0)))
+    if direct is not None and direct.optical is not None and fabric.node_pod is not None:
         return _cubes(measured)
-    family = _FAMILIES.get(direct.family)
-    return None if family is None else family(measured)
+    for label in (topology, None if direct is None else direct.family):
+        if label is None or not (label in TOPOLOGIES or is_path(label)):
+            continue
+        limits = TOPOLOGIES.load(label).limits
+        if limits is not None:
+            with TOPOLOGIES.blaming(label):
+                return TOPOLOGIES.want(label, limits(measured), DirectLimits, "limits")
+    return None
 
 
-def _dragonfly(found: _Measured) -> DirectLimits:
-    p, a, h, k = found.hosts, found.direct.sides[1], found.degree(1), found.ports
-    sizes = [dragonfly(p, a, h)]
-    spare = k - p - (a - 1) if k else h
-    if spare > h:
-        sizes.append(dragonfly(p, a, spare))
-    if k >= 3:
-        half = (k + 1) // 4
-        sizes.append(dragonfly(half, 2 * half, half))
-    ends = f"The {plural(a * h, 'global port')} of a group end this fabric: one link to each of "
-    ends += plural(a * h, "other group")
-    return DirectLimits(family=found.direct.family, ports=k, ends=ends, sizes=_grown(sizes))
-
-
-def _dragonfly_plus(found: _Measured) -> DirectLimits:
-    tier = found.fabric.node_tier[found.fabric.node_kind == SWITCH]
-    groups = found.direct.sides[0]
-    spines = int((tier == tier.max()).sum()) // groups
-    leaves = int((tier == tier.min()).sum()) // groups
-    h, k = found.degree(1), found.ports
-    sizes = [dragonfly_plus(found.hosts, leaves, spines, h)]
-    if k >= 2:
-        sizes.append(dragonfly_plus(k // 2, k // 2, k // 2, k // 2))
-    ends = f"The {plural(spines * h, 'global port')} of a group end this fabric: one link to each of "
-    return DirectLimits(family=found.direct.family, ports=k, ends=f"{ends}{plural(spines * h, 'other group')}",
-                        sizes=_grown(sizes))  # fmt: skip
-
-
-def _hyperx(found: _Measured) -> DirectLimits:
+def hyperx_limits(found: MeasuredNetwork) -> DirectLimits:
+    """A HyperX, and a flattened butterfly: the ports of a router end it."""
     dimensions, k = len(found.direct.sides), found.ports
     sizes = [size for more in (dimensions, dimensions + 1) if k and (size := hyperx(k, more)) is not None]
     ends = "The ports of a router end this fabric: a line of S routers takes S - 1 of them, times "
@@ -255,14 +185,7 @@ def _hyperx(found: _Measured) -> DirectLimits:
     return DirectLimits(family=found.direct.family, ports=k, ends=ends, sizes=tuple(sizes))
 
 
-def _slim_fly(found: _Measured) -> DirectLimits:
-    size = slim_fly(found.ports) if found.ports else None
-    ends = "The ports of a router end this fabric: a Slim Fly over q elements needs about 3q/2 of them for links"
-    return DirectLimits(family=found.direct.family, ports=found.ports, ends=ends if found.ports else "",
-                        sizes=() if size is None else (size,))  # fmt: skip
-
-
-def _lattice(found: _Measured) -> DirectLimits:
+def lattice_limits(found: MeasuredNetwork) -> DirectLimits:
     """A torus or mesh: no port ends it, but the bisection of a switch falls with the longest side."""
     sides = found.direct.sides
     closes = bool(found.direct.link_wraps.any())
@@ -276,13 +199,11 @@ def _lattice(found: _Measured) -> DirectLimits:
     cut = f"{plural(links, 'link')} cross the middle of the longest side: {links / prod(sides):.3g} for each switch."
     cut += " If that side doubles, as many links serve twice the switches, and the diameter grows from "
     cut += f"{span:,} to {plural(then, 'link')}."
-    facts = (need, cut)
-    if found.direct.family == "twisted-torus":
-        facts = (need, f"{cut} These are the numbers without the twist.")
-    return DirectLimits(family=found.direct.family, ports=found.ports, ends="", facts=facts)
+    return DirectLimits(family=found.direct.family, ports=found.ports, ends="", facts=(need, cut))
 
 
-def _random(found: _Measured) -> DirectLimits:
+def random_limits(found: MeasuredNetwork) -> DirectLimits:
+    """A random graph: no port ends it, but paths become longer."""
     degree = max(found.degree(dimension) for dimension in range(len(found.direct.dimensions)))
     need = f"A switch needs {plural(degree, 'port')} for links, whatever the number of switches."
     far = f"Paths become longer: at most {degree:,} switches are 1 link from a switch, and {degree:,} x {degree - 1:,} "
@@ -290,26 +211,7 @@ def _random(found: _Measured) -> DirectLimits:
     return DirectLimits(family=found.direct.family, ports=found.ports, ends="", facts=(need, far))
 
 
-def _bcube(found: _Measured) -> DirectLimits:
-    """A BCube: one NIC port of a server for each level."""
-    levels, n = len(found.direct.sides), found.direct.sides[0]
-    k = found.ports or n
-    ends = f"The {plural(levels, 'NIC port')} of a server end this fabric, one for each level of switches"
-    size = DirectSize(
-        words=f"{plural(levels, 'level')} of switches that join {k:,} servers each",
-        endpoints=levels * k**levels,
-        switches=levels * k ** (levels - 1),
-        switch_links=0,
-        diameter_links=2 * (levels - 1),  # from server to server, each over one switch
-    )
-    far = f"Two servers are at most {plural(levels, 'hop')} apart, each over one switch and on to the next server. "
-    far += f"In a full BCube, {plural(levels, 'path')} between them share no server and no switch."
-    servers = plural(k ** (levels + 1), "server")
-    more = f"With one NIC port more for each server, {k:,} ports of a switch join {servers}."
-    return DirectLimits(family=found.direct.family, ports=found.ports, ends=ends, facts=(far, more), sizes=(size,))
-
-
-def _cubes(found: _Measured) -> DirectLimits:
+def _cubes(found: MeasuredNetwork) -> DirectLimits:
     """Cubes behind optical switches: each cube takes the same ports of every optical switch."""
     optical, fabric = found.direct.optical, found.fabric
     if optical is None or fabric.node_pod is None:  # the caller looked
@@ -357,25 +259,10 @@ def _near_cube(count: int) -> tuple[int, int, int]:
     )  # fmt: skip
 
 
-def _grown(sizes: list[DirectSize]) -> tuple[DirectSize, ...]:
+def grown(sizes: list[DirectSize]) -> tuple[DirectSize, ...]:
     """The first size, and later ones that are larger than all before."""
     kept = sizes[:1]
     for size in sizes[1:]:
         if size.endpoints > kept[-1].endpoints:
             kept.append(size)
     return tuple(kept)
-
-
-_FAMILIES: Final[dict[str, Callable[[_Measured], DirectLimits]]] = {
-    "dragonfly": _dragonfly,
-    "dragonfly-plus": _dragonfly_plus,
-    "hyperx": _hyperx,
-    "flattened-butterfly": _hyperx,
-    "slim-fly": _slim_fly,
-    "torus": _lattice,
-    "twisted-torus": _lattice,
-    "mesh": _lattice,
-    "jellyfish": _random,
-    "xpander": _random,
-    "bcube": _bcube,
-}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
-from weftwork.base.errors import Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.spec.fabric import HOST
@@ -25,7 +25,6 @@ from weftwork.topology.fabric_formats import Draft
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from weftwork.base.fix import Fix
 
 __all__ = ["LINK_ROWS", "NODE_ROWS", "direct_of", "graph_row", "link_rows", "node_rows"]
 
@@ -112,7 +111,7 @@ def link_rows(direct: DirectNetwork, links: NDArray[np.void]) -> Iterator[dict[s
 
 
 def direct_of(
-    draft: Draft, kinds: Sequence[int], ends: Sequence[tuple[int, int]], mistakes: list[Mistake]
+    draft: Draft, kinds: Sequence[int], ends: Sequence[tuple[int, int]], findings: Findings
 ) -> DirectNetwork | None:
     """The direct network of a file; None if nothing in it speaks of one.
 
@@ -121,33 +120,31 @@ def direct_of(
     draft : attributes as they stand in the file
     kinds : of the nodes
     ends : nodes of the links
-    mistakes : takes what is wrong
+    findings : take what is wrong
     """
     nodes, links = [row for _, row in draft.nodes], [row for _, row in draft.links]
     is_silent = not any("at" in row for row in nodes) and not any(key in row for row in links for key in LINK_ROWS)
     if "direct" not in draft.graph and is_silent:
         return None
-    before = len(mistakes)
-    head = _head(draft.graph.get("direct", {}), mistakes)
+    before = len(findings.mistakes)
+    head = _head(draft.graph.get("direct", {}), findings)
     at_host = [kinds[a] == HOST or kinds[b] == HOST for a, b in ends]
     words = head.dimensions or tuple(dict.fromkeys(
         str(row["dimension"]) for row in links if row.get("dimension") is not None
     ))  # fmt: skip
     if len(words) > _MOST_DIMENSIONS:
-        mistakes.append(
-            Mistake(path="direct.dimensions", text=f"found {len(words)}, wanted at most {_MOST_DIMENSIONS}")
-        )
+        findings.wrong("direct.dimensions", f"found {len(words)}, wanted at most {_MOST_DIMENSIONS}")
     optical = () if head.optical is None else head.optical.names
     index = {name: number for number, name in enumerate(words)}
     lights = {name: number for number, name in enumerate(optical)}
     dimension, wraps, through = [], [], []
     for number, ((line, row), is_to_host) in enumerate(zip(draft.links, at_host, strict=True)):
-        note = _Note(f"links.{row.get('name') or number}", line, mistakes)
+        note = findings.at(f"links.{row.get('name') or number}", line)
         dimension.append(_dimension(row, index, note, is_to_host=is_to_host))
         wraps.append(_wraps(row, note))
         through.append(_through(row, lights, note))
-    axes, at = _coordinates(draft, head, words, mistakes)
-    if len(mistakes) > before:
+    axes, at = _coordinates(draft, head, words, findings)
+    if len(findings.mistakes) > before:
         return None
     return DirectNetwork(
         family=head.family or "file",
@@ -167,24 +164,12 @@ def direct_of(
     )
 
 
-class _Note:
-    """A place in the file, at which mistakes are noted."""
-
-    def __init__(self, path: str, line: int | None, mistakes: list[Mistake]) -> None:
-        self.path, self.line, self.mistakes = path, line, mistakes
-
-    def wrong(self, key: str, text: str, *, fix: Fix | None = None) -> None:
-        self.mistakes.append(Mistake(path=f"{self.path}.{key}", text=text, line=self.line, fix=fix))
-
-
-def _head(row: object, mistakes: list[Mistake]) -> _Direct:
+def _head(row: object, findings: Findings) -> _Direct:
     try:
         head = _Direct.model_validate(row)
     except ValidationError as wrong:
-        mistakes += [
-            Mistake(path=".".join(["direct", *map(str, error["loc"])]), text=error["msg"].lower())
-            for error in wrong.errors()
-        ]
+        for error in wrong.errors():
+            findings.wrong(".".join(["direct", *map(str, error["loc"])]), error["msg"].lower())
         return _Direct()
     lists = {"dimensions": head.dimensions, "axes": head.axes}
     if head.optical is not None:
@@ -192,14 +177,14 @@ def _head(row: object, mistakes: list[Mistake]) -> _Direct:
     for key, names in lists.items():
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            mistakes.append(Mistake(path=f"direct.{key}", text=f"found '{twice}' twice, wanted different names"))
+            findings.wrong(f"direct.{key}", f"found '{twice}' twice, wanted different names")
     if head.sides and len(head.sides) != len(head.axes):
         text = f"found {plural(len(head.sides), 'side')}, wanted {len(head.axes)}, one for each axis"
-        mistakes.append(Mistake(path="direct.sides", text=text))
+        findings.wrong("direct.sides", text)
     return head
 
 
-def _dimension(row: Mapping[str, Any], index: Mapping[str, int], note: _Note, *, is_to_host: bool) -> int:
+def _dimension(row: Mapping[str, Any], index: Mapping[str, int], note: Findings, *, is_to_host: bool) -> int:
     word = row.get("dimension")
     if is_to_host:
         if word is not None:
@@ -212,7 +197,7 @@ def _dimension(row: Mapping[str, Any], index: Mapping[str, int], note: _Note, *,
     return index.get(str(word), 0)
 
 
-def _wraps(row: Mapping[str, Any], note: _Note) -> bool:
+def _wraps(row: Mapping[str, Any], note: Findings) -> bool:
     found = row.get("wraps", False)
     value = {"true": True, "false": False}.get(str(found).lower())  # GraphML has text
     if value is None:
@@ -220,7 +205,7 @@ def _wraps(row: Mapping[str, Any], note: _Note) -> bool:
     return bool(value)
 
 
-def _through(row: Mapping[str, Any], lights: Mapping[str, int], note: _Note) -> int:
+def _through(row: Mapping[str, Any], lights: Mapping[str, int], note: Findings) -> int:
     name = row.get("optical")
     if name is None:
         return -1
@@ -232,7 +217,7 @@ def _through(row: Mapping[str, Any], lights: Mapping[str, int], note: _Note) -> 
 
 
 def _coordinates(
-    draft: Draft, head: _Direct, words: Sequence[str], mistakes: list[Mistake]
+    draft: Draft, head: _Direct, words: Sequence[str], findings: Findings
 ) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """Axes, and coordinates of all nodes; -1 where a node has none."""
     given = [row.get("at") for _, row in draft.nodes]
@@ -247,10 +232,10 @@ def _coordinates(
             table[number] = at
         else:
             text = f"found {at!r}, wanted {len(axes)} whole numbers from 0, one for each axis"
-            mistakes.append(Mistake(path=f"nodes.{row.get('id') or number}.at", text=text, line=line))
-    if head.sides and not mistakes:
+            findings.wrong(f"nodes.{row.get('id') or number}.at", text, line=line)
+    if head.sides and not findings.has_mistakes:
         beyond = np.flatnonzero((table >= np.array(head.sides)).any(axis=1))
         if len(beyond):
             text = f"found {table[beyond[0]].tolist()}, wanted each below its side {list(head.sides)}"
-            mistakes.append(Mistake(path=f"nodes.{draft.nodes[beyond[0]][1].get('id')}.at", text=text))
+            findings.wrong(f"nodes.{draft.nodes[beyond[0]][1].get('id')}.at", text)
     return axes, table

@@ -16,8 +16,9 @@ from typing import Any, Final
 from xml.parsers import expat
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 
-__all__ = ["Draft", "both_directions", "read_graphml", "read_json"]
+__all__ = ["Draft", "check_directions", "read_graphml", "read_json"]
 
 _SHOWN: Final = 5  # chosen: mistakes of one kind
 
@@ -79,27 +80,27 @@ def _with_defaults(rows: _Rows, defaults: object, path: str, source: str) -> _Ro
     return [(line, {**defaults, **row}) for line, row in rows] if defaults else rows
 
 
-def both_directions(draft: Draft) -> list[Mistake]:
+def check_directions(draft: Draft, findings: Findings) -> None:
     """Find links that a directed graph lists once for each direction.
 
     Each of them would be a cable of its own.
     """
     if not draft.directed:
-        return []
+        return
     pairs = [(str(row.get("source")), str(row.get("target"))) for _, row in draft.links]
     known = Counter(pairs)
     twice = [
         (number, pair) for number, pair in enumerate(pairs) if pair < pair[::-1] and known[pair[::-1]] > 0
     ]  # fmt: skip
-    mistakes = [
-        Mistake(path=f"links.{draft.links[number][1].get('name') or number}", line=draft.links[number][0],
-                text=f"the graph is directed and has '{a}' to '{b}' and '{b}' to '{a}'; a link has both directions:"
-                " wanted each cable once")
-        for number, (a, b) in twice[:_SHOWN]
-    ]  # fmt: skip
+    for number, (a, b) in twice[:_SHOWN]:
+        line, row = draft.links[number]
+        text = (
+            f"the graph is directed and has '{a}' to '{b}' and '{b}' to '{a}'; a link has both directions:"
+            " wanted each cable once"
+        )
+        findings.wrong(f"links.{row.get('name') or number}", text, line=line)
     if len(twice) > _SHOWN:
-        mistakes.append(Mistake(path="links", text=f"and {len(twice) - _SHOWN:,} more of the same"))
-    return mistakes
+        findings.wrong("links", f"and {len(twice) - _SHOWN:,} more of the same")
 
 
 class _GraphmlReader:

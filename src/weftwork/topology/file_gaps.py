@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from pydantic import BaseModel
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from weftwork.base.caveat import Caveat
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric_direct import GLOBAL
+from weftwork.topology.connected import connected_parts
 from weftwork.topology.routing import attachments
 from weftwork.topology.valleys import is_tiered
 
@@ -119,8 +118,7 @@ def _open_rings(fabric: Fabric, direct: DirectNetwork, rows: Sequence[Mapping[st
         links = np.flatnonzero(direct.link_dimension == dimension)
         a, b = (fabric.links[end][links].astype(np.int64) for end in ("a", "b"))
         size = len(fabric.node_names)
-        graph = coo_array((np.ones(len(links), np.int8), (a, b)), shape=(size, size))
-        part = connected_components(graph, directed=False)[1][a]
+        part = connected_parts(a, b, size)[a]
         for ring in np.unique(part).tolist():
             mine = part == ring
             closes = direct.link_wraps[links][mine]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weftwork.base.errors import Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST
 from weftwork.topology.routing import attachments, switch_distances
@@ -36,7 +36,7 @@ def with_distances(
     kinds: NDArray[np.int32],
     tiers: NDArray[np.int32],
     ends: NDArray[np.int64],
-    mistakes: list[Mistake],
+    findings: Findings,
 ) -> NDArray[np.int32]:
     """Fill missing tiers with the distance to the nearest host.
 
@@ -46,7 +46,7 @@ def with_distances(
     kinds : shape (nodes,), `HOST` or `SWITCH`
     tiers : shape (nodes,), `NO_TIER` where the file gives none
     ends : shape (links, 2), nodes
-    mistakes : takes missing tiers that the given ones contradict, and distances beyond the largest tier
+    findings : take missing tiers that the given ones contradict, and distances beyond the largest tier
 
     Returns
     -------
@@ -64,16 +64,17 @@ def with_distances(
             f"missing, and does not follow from hops to the nearest host: '{names[node]}' has tier {tiers[node]} and"
             f" {plural(int(distance[node]), 'hop')}; wanted a tier for every switch, or for none"
         )
-        mistakes += _few(names, np.flatnonzero(missing), why)
-    mistakes += _few(names, far, f"missing, and more than {MOST_TIERS} hops to the nearest host; wanted a tier")
+        _note_few(names, np.flatnonzero(missing), why, findings)
+    text = f"missing, and more than {MOST_TIERS} hops to the nearest host; wanted a tier"
+    _note_few(names, far, text, findings)
     return np.where(missing, np.clip(distance, 1, MOST_TIERS), tiers)
 
 
-def _few(names: Sequence[str], nodes: NDArray[np.intp], text: str) -> list[Mistake]:
-    mistakes = [Mistake(path=f"nodes.{names[node]}.tier", text=text) for node in nodes[:_SHOWN].tolist()]
+def _note_few(names: Sequence[str], nodes: NDArray[np.intp], text: str, findings: Findings) -> None:
+    for node in nodes[:_SHOWN].tolist():
+        findings.wrong(f"nodes.{names[node]}.tier", text)
     if len(nodes) > _SHOWN:
-        mistakes.append(Mistake(path="nodes", text=f"and {len(nodes) - _SHOWN:,} more of the same"))
-    return mistakes
+        findings.wrong("nodes", f"and {len(nodes) - _SHOWN:,} more of the same")
 
 
 def _distances(kinds: NDArray[np.int32], ends: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -7,7 +7,7 @@ Leaves out: the formats themselves, which are in `weftwork.topology.fabric_forma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from weftwork.base.caveat import Caveat, caveats_of
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.file_forms import refuse_foreign
-from weftwork.base.fix import Fix
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest, nearest_key
 from weftwork.base.plain_file import read_plain
@@ -28,7 +28,7 @@ from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_extras import Extra
 from weftwork.topology.assemble import assemble, default_link_names, links_between
 from weftwork.topology.direct_rows import LINK_ROWS, NODE_ROWS, direct_of
-from weftwork.topology.fabric_formats import Draft, both_directions, read_graphml, read_json
+from weftwork.topology.fabric_formats import Draft, check_directions, read_graphml, read_json
 from weftwork.topology.file_gaps import Gaps, missing_fields
 from weftwork.topology.file_tiers import MOST_TIERS, NO_TIER, doubt_of_tiers, with_distances
 
@@ -49,23 +49,10 @@ GRAPH_KEYS = ("name", "tree", "switches", "nics", "servers", "extras", "caveats"
 IGNORED = {"key", "multigraph"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Place:
-    """A place in the file, at which mistakes are noted."""
-
-    path: str
-    mistakes: list[Mistake]
-    line: int | None = None
-
-    def wrong(self, key: str, text: str, *, fix: Fix | None = None) -> None:
-        self.mistakes.append(
-            Mistake(path=f"{self.path}.{key}" if key else self.path, text=text, line=self.line, fix=fix)
-        )
-
-    def refuse_unknown(self, row: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        for key in row:
-            if key not in known and key not in IGNORED:
-                self.wrong(key, "unknown key", fix=nearest_key(key, known))
+def _refuse_unknown(place: Findings, row: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key in row:
+        if key not in known and key not in IGNORED:
+            place.wrong(key, "unknown key", nearest_key(key, known))
 
 
 def read_fabric(path: Path) -> Fabric:
@@ -134,42 +121,40 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
     ------
     ConfigError : with all mistakes of the file
     """
-    mistakes: list[Mistake] = []
+    findings = Findings(source=source)
     graph = draft.graph
-    top = _Place(path="graph", mistakes=mistakes)
-    top.refuse_unknown(graph, GRAPH_KEYS)
+    _refuse_unknown(findings.at("graph"), graph, GRAPH_KEYS)
     caveats: dict[str, Caveat] = {}
     try:
         caveats = caveats_of(graph, source)
     except ConfigError as error:
-        mistakes += error.mistakes
+        findings.include(error.mistakes)
     devices = {
-        SWITCH: _Devices("switch", _records(graph.get("switches", []), Switch, "switches", mistakes), caveats),
-        HOST: _Devices("nic", _records(graph.get("nics", []), Nic, "nics", mistakes), caveats),
+        SWITCH: _Devices("switch", _records(graph.get("switches", []), Switch, "switches", findings), caveats),
+        HOST: _Devices("nic", _records(graph.get("nics", []), Nic, "nics", findings), caveats),
     }
-    servers = _Devices("server", _records(graph.get("servers", []), Server, "servers", mistakes), caveats)
-    extras = _records(graph.get("extras", []), Extra, "extras", mistakes)
+    servers = _Devices("server", _records(graph.get("servers", []), Server, "servers", findings), caveats)
+    extras = _records(graph.get("extras", []), Extra, "extras", findings)
     gaps = Gaps()
     nodes = [
-        _node(number, line, row, graph, devices, servers, mistakes, gaps)
+        _node(number, line, row, graph, devices, servers, findings, gaps)
         for number, (line, row) in enumerate(draft.nodes)
     ]
     index = {name: number for number, (name, *_) in enumerate(nodes)}
     rows = []
     for number, (line, row) in enumerate(draft.links):
-        place = _Place(path=f"links.{row.get('name') or number}", mistakes=mistakes, line=line)
+        place = findings.at(f"links.{row.get('name') or number}", line)
         rows.append(_link(place, graph, row, index))
-    mistakes += both_directions(draft)
-    direct = direct_of(draft, [node[1] for node in nodes], [row[0] for row in rows], mistakes)
+    check_directions(draft, findings)
+    direct = direct_of(draft, [node[1] for node in nodes], [row[0] for row in rows], findings)
     names = [node[0] for node in nodes]
     kinds, tiers, chosen, server, pod = np.array([node[1:] for node in nodes], np.int32).reshape(-1, 5).T
     ends, rates, delays, losses, corruptions = ([row[column] for row in rows] for column in range(5))
     table = np.array(ends, dtype=np.int64).reshape(-1, 2)
     is_derived = bool((tiers == NO_TIER).any())
-    if not mistakes:
-        tiers = with_distances(names, kinds, tiers, table, mistakes)
-    if mistakes:
-        raise ConfigError(source, mistakes)
+    if not findings.has_mistakes:
+        tiers = with_distances(names, kinds, tiers, table, findings)
+    findings.refuse()
     links = links_between(
         table[:, 0], table[:, 1], rate_bps=rates, delay_ps=delays, loss=losses, corruption=corruptions
     )  # fmt: skip
@@ -199,14 +184,14 @@ def fabric_from(draft: Draft, source: str) -> Fabric:
 
 def _node(
     number: int, line: int | None, row: Mapping[str, Any], graph: Mapping[str, Any], devices: Mapping[int, _Devices],
-    servers: _Devices, mistakes: list[Mistake], gaps: Gaps,
+    servers: _Devices, findings: Findings, gaps: Gaps,
 ) -> tuple[str, int, int, int, int, int]:  # fmt: skip
     """Name, kind, tier, device, server and pod of a node."""
     name = str(row["id"]) if row.get("id") is not None else ""
-    place = _Place(path=f"nodes.{name or number}", mistakes=mistakes, line=line)
+    place = findings.at(f"nodes.{name or number}", line)
     if not name:
         place.wrong("", "has no id")
-    place.refuse_unknown(row, NODE_KEYS)
+    _refuse_unknown(place, row, NODE_KEYS)
     word = row.get("kind")
     if not isinstance(word, str) or word not in WORDS:
         fix = nearest(word, WORDS) if isinstance(word, str) else None
@@ -225,7 +210,7 @@ def _node(
 
 
 def _server(
-    place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], servers: _Devices, gaps: Gaps
+    place: Findings, row: Mapping[str, Any], graph: Mapping[str, Any], servers: _Devices, gaps: Gaps
 ) -> tuple[int, str]:
     """Index of a host's server, and the NIC of a named server, or empty.
 
@@ -254,7 +239,7 @@ def _server(
 
 
 def _device(
-    place: _Place, row: Mapping[str, Any], graph: Mapping[str, Any], of_server: str, devices: _Devices, gaps: Gaps
+    place: Findings, row: Mapping[str, Any], graph: Mapping[str, Any], of_server: str, devices: _Devices, gaps: Gaps
 ) -> int:
     """Index of a node's device.
 
@@ -290,13 +275,13 @@ def _which(devices: _Devices) -> str:
 
 
 def _link(
-    place: _Place, graph: Mapping[str, Any], row: Mapping[str, Any], index: Mapping[str, int]
+    place: Findings, graph: Mapping[str, Any], row: Mapping[str, Any], index: Mapping[str, int]
 ) -> tuple[tuple[int, int], int, int, float, float]:
     """Ends, rate, delay, loss and corruption of a link.
 
     Values that a link does not give are those of the graph.
     """
-    place.refuse_unknown(row, LINK_KEYS)
+    _refuse_unknown(place, row, LINK_KEYS)
     ends = []
     for end in ("source", "target"):
         found = str(row[end]) if row.get(end) is not None else ""
@@ -336,7 +321,7 @@ def _family(key: str) -> str:
     return "delay" if stem == "length" else stem
 
 
-def _measure(place: _Place, values: Mapping[str, Any], quantity: QuantityKind, keys: tuple[str, str]) -> float | None:
+def _measure(place: Findings, values: Mapping[str, Any], quantity: QuantityKind, keys: tuple[str, str]) -> float | None:
     """A quantity, as text with unit or as a number.
 
     The first key has the text, the second has the number. None without either.
@@ -358,18 +343,16 @@ def _measure(place: _Place, values: Mapping[str, Any], quantity: QuantityKind, k
         return 1
 
 
-def _records(rows: object, record: type[BaseModel], path: str, mistakes: list[Mistake]) -> list[Any]:
+def _records(rows: object, record: type[BaseModel], path: str, findings: Findings) -> list[Any]:
     """Listed devices as records."""
     if not isinstance(rows, list):
-        mistakes.append(Mistake(path=path, text="wanted a list of mappings"))
+        findings.wrong(path, "wanted a list of mappings")
         return []
     made = []
     for number, row in enumerate(rows):
         try:
             made.append(record.model_validate(row))
         except ValidationError as wrong:
-            mistakes += [
-                Mistake(path=".".join([f"{path}.{number}", *map(str, error["loc"])]), text=error["msg"].lower())
-                for error in wrong.errors()
-            ]
+            for error in wrong.errors():
+                findings.wrong(".".join([f"{path}.{number}", *map(str, error["loc"])]), error["msg"].lower())
     return made

@@ -23,7 +23,7 @@ from weftwork.spec.plug_in import Choice, Findings, Whole, row
 
 __all__ = [
     "ARRANGEMENTS", "DIMENSIONS", "SwitchGroups", "arrangement_row", "far_port", "global_links", "groups_row",
-    "links_per_pair_row", "plan_groups",
+    "links_per_pair_row", "plan_groups", "whole_servers",
 ]  # fmt: skip
 
 DIMENSIONS: Final = ("local", GLOBAL)
@@ -208,3 +208,19 @@ def global_links(shape: SwitchGroups, arrangement: str) -> tuple[NDArray[np.int6
     a = group * shape.linkers + near * shape.linkers // shape.used
     b = other * shape.linkers + far * shape.linkers // shape.used
     return a[once], b[once]
+
+
+def whole_servers(places: int, ports: int) -> int:
+    """Places of a switch rounded down to whole servers, if there is room for one.
+
+    Parameters
+    ----------
+    places : for NIC ports
+    ports : of a server
+
+    Examples
+    --------
+    >>> whole_servers(30, 8), whole_servers(5, 8)
+    (24, 5)
+    """
+    return places // ports * ports if places >= ports else places

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import maximum_flow, shortest_path
 
 from weftwork.spec.fabric import HOST
 from weftwork.topology.reach import networks_of_links
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from weftwork.spec.fabric import Fabric
 
 __all__ = ["HostHops", "host_hops"]
@@ -87,6 +87,9 @@ def _distances(fabric: Fabric, sources: NDArray[np.int64]) -> NDArray[np.float64
     -------
     shape (sources, hosts)
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import shortest_path
+
     network = networks_of_links(fabric, np.ones(len(fabric.links), np.bool_))
     nodes, networks = len(fabric.node_names), int(network.max()) + 1
     ends = np.concatenate([fabric.links["a"], fabric.links["b"]]).astype(np.int64)
@@ -102,6 +105,8 @@ def _distances(fabric: Fabric, sources: NDArray[np.int64]) -> NDArray[np.float64
 
 def _split(fabric: Fabric) -> csr_array:
     """The graph of the fabric, each node in two halves with a capacity of one path between them."""
+    from scipy.sparse import csr_array
+
     nodes = len(fabric.node_names)
     a, b = fabric.links["a"].astype(np.int64), fabric.links["b"].astype(np.int64)
     inner = np.arange(nodes)
@@ -114,4 +119,6 @@ def _split(fabric: Fabric) -> csr_array:
 
 def _disjoint(graph: csr_array, nodes: int, a: int, b: int) -> int:
     """Disjoint paths from one host to another."""
+    from scipy.sparse.csgraph import maximum_flow
+
     return int(maximum_flow(graph, nodes + a, b).flow_value)

@@ -12,14 +12,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd, prod
+from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
 
+from weftwork.base.folder import is_path
 from weftwork.base.grammar import plural
 from weftwork.hardware import catalogue
 from weftwork.spec.fabric import HOST, Fabric
-from weftwork.topology.direct_limits import DirectLimits, direct_limits
+from weftwork.spec.scenario.topology_growth import DirectLimits
+from weftwork.topology.direct_limits import direct_limits
 from weftwork.topology.limits import SwitchPorts, TreeEnd, TreeLimit, larger_switches, tree_limit
 from weftwork.topology.tree_plan import EndlessTreeError, NoTreeError, TreePlan, switch_ports, tree_plan
 
@@ -114,23 +117,31 @@ class FabricLimits:
     direct: DirectLimits | None = None
 
 
-def fabric_limits(fabric: Fabric) -> FabricLimits:
+def fabric_limits(fabric: Fabric, topology: str | None = None) -> FabricLimits:
     """Measure the growth limits of a fabric.
 
     Parameters
     ----------
     fabric : generated or from a file
+    topology : name or file of the topology that made it; None: not known
+
+    Raises
+    ------
+    CodeError : that file of the user's own is wrong; with file and line
     """
     ports = tier_ports(fabric)
+    direct = direct_limits(fabric, min(row.ports for row in ports), topology)
+    if direct is not None:
+        return FabricLimits(ports=ports, ending=None, direct=direct)
     if fabric.direct is not None:
-        direct = direct_limits(fabric, min(row.ports for row in ports))
-        unknown = f"no formula is known for the family '{fabric.direct.family}'" if direct is None else ""
-        return FabricLimits(ports=ports, ending=None, unknown=unknown, direct=direct)
+        unknown = f"no formula is known for the family '{fabric.direct.family}'"
+        return FabricLimits(ports=ports, ending=None, unknown=unknown + _field_to_give(topology))
     try:
         plan = tree_plan(fabric)
     except NoTreeError as reason:
         is_endless = isinstance(reason, EndlessTreeError)
-        return FabricLimits(ports=ports, ending=None, unknown=str(reason), is_endless=is_endless)
+        unknown = str(reason) if is_endless else f"{reason}{_field_to_give(topology)}"
+        return FabricLimits(ports=ports, ending=None, unknown=unknown, is_endless=is_endless)
     end = plan.end()
     if end is None:
         return FabricLimits(
@@ -148,6 +159,13 @@ def fabric_limits(fabric: Fabric) -> FabricLimits:
         today=tree_limit(plan.today),
     )
     return FabricLimits(ports=ports, ending=ending)
+
+
+def _field_to_give(topology: str | None) -> str:
+    """The field by which a topology of a user's own says its largest size; empty for others."""
+    if topology is None or not is_path(topology):
+        return ""
+    return f", and '{Path(topology).name}' says nothing; its Topology(...) may have limits="
 
 
 def tier_ports(fabric: Fabric) -> tuple[TierPorts, ...]:

@@ -26,12 +26,14 @@ from collections.abc import Callable, Container, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.errors import ConfigError
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import number_ranges, plural
 from weftwork.base.nearest import nearest, turned_round
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_direct import OpticalSwitches
 from weftwork.spec.rails import ports_of_gpu
+from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.topology.random_loss import PREFIX, draw_lost, random_part
 from weftwork.topology.reach import networks_of_links
 
@@ -59,21 +61,23 @@ def find_lost(fabric: Fabric, names: Sequence[str]) -> tuple[NDArray[np.bool_], 
     ConfigError : names that the fabric does not have, each with the nearest
     """
     lost = _LostNames(fabric)
-    mistakes: list[Mistake] = []
+    findings = Findings(source="--without", section="--without")
     for name in names:
         try:
-            mistakes += lost.add(name)
+            lost.add(name, findings)
         except ConfigError as wrong:  # a random loss that is written in another way
-            mistakes += wrong.mistakes
-    if mistakes:
-        raise ConfigError("--without", mistakes)
+            findings.include(wrong.mistakes)
+    findings.refuse()
     lost.links |= lost.nodes[fabric.links["a"]] | lost.nodes[fabric.links["b"]]
     return lost.nodes, lost.links
 
 
 def cubes_in(fabric: Fabric) -> list[int]:
     """Numbers of the cubes in the slice of a TPU pod, ascending; none in another fabric."""
-    if fabric.direct is None or fabric.direct.family != "tpu-pod" or fabric.node_pod is None:
+    direct = fabric.direct
+    if direct is None or fabric.node_pod is None or direct.family not in TOPOLOGIES:
+        return []
+    if TOPOLOGIES[direct.family].cubes is None:
         return []
     found: list[int] = np.unique(fabric.node_pod[fabric.node_pod >= 0]).tolist()
     return found
@@ -119,57 +123,56 @@ class _LostNames:
         self.nodes = np.zeros(len(fabric.node_names), np.bool_)
         self.links = np.zeros(len(fabric.links), np.bool_)
 
-    def add(self, name: str) -> list[Mistake]:
-        """Add the loss of a name, or return the mistake."""
+    def add(self, name: str, findings: Findings) -> None:
+        """Add the loss of a name, or note the mistake."""
         fabric = self.fabric
         if (node := _found(fabric.node, name)) is not None:
             self.nodes[node] = True
         elif (link := _found(fabric.link, name)) is not None:
             self.links[link] = True
         elif name.startswith(PREFIX):
-            return self._at_random(name)
+            self._at_random(name, findings)
         elif name.endswith(_ALL) and (link := _found(fabric.link, name.removesuffix(_ALL))) is not None:
             self.links |= self._parallel(link)
         elif name.endswith(_UP) and (node := _found(fabric.node, name.removesuffix(_UP))) is not None:
-            return self._uplinks(node)
+            self._uplinks(node, findings)
         elif (match := _NIC.fullmatch(name)) and (host := _found(fabric.node, match["host"])) is not None:
-            return self._nic_port(host, int(match["port"]))
+            self._nic_port(host, int(match["port"]), findings)
         elif match := _GROUP.fullmatch(name):
-            return self._networks(match["word"], int(match["number"]))
+            self._networks(match["word"], int(match["number"]), findings)
         elif (match := _CUBE.fullmatch(name)) and (cubes := cubes_in(fabric)):
-            return self._cube(int(match["number"]), cubes)
+            self._cube(int(match["number"]), cubes, findings)
         elif _OPTICAL.fullmatch(name) and fabric.direct is not None and fabric.direct.optical is not None:
-            return self._optical(name, fabric.direct.optical)
+            self._optical(name, fabric.direct.optical, findings)
         else:
-            return [_unknown(fabric, name)]
-        return []
+            findings.wrong("", *_unknown(fabric, name))
 
-    def _cube(self, number: int, cubes: Sequence[int]) -> list[Mistake]:
+    def _cube(self, number: int, cubes: Sequence[int], findings: Findings) -> None:
         pods = self.fabric.node_pod
         if number not in cubes or pods is None:
             near = min(cubes, key=lambda cube: abs(cube - number))
             some = number_ranges([*cubes], " to ")
             text = f"found 'cube{number}', which is not in the slice, wanted a cube of it: {some}"
-            return [Mistake(path="--without", text=text, fix=f"cube{near}")]
+            findings.wrong("", text, f"cube{near}")
+            return
         self.nodes |= pods == number
-        return []
 
-    def _optical(self, name: str, optical: OpticalSwitches) -> list[Mistake]:
+    def _optical(self, name: str, optical: OpticalSwitches, findings: Findings) -> None:
         if name not in optical.names:
             text = f"found '{name}', wanted {optical.names[0]} to {optical.names[-1]}"
-            return [Mistake(path="--without", text=text, fix=optical.names[-1])]
+            findings.wrong("", text, optical.names[-1])
+            return
         self.links |= optical.link_switch == optical.names.index(name)
-        return []
 
-    def _at_random(self, name: str) -> list[Mistake]:
+    def _at_random(self, name: str, findings: Findings) -> None:
         part = random_part(name)
         if part is None or part.seed is None:
             text = f"found '{name}', another loss for each seed; wanted it alone, or {name}@17 for one seed"
-            return [Mistake(path="--without", text=text)]
+            findings.wrong("", text)
+            return
         nodes, links = draw_lost(self.fabric, part, part.seed)
         self.nodes |= nodes
         self.links |= links
-        return []
 
     def _parallel(self, link: int) -> NDArray[np.bool_]:
         """All links that are parallel to a link."""
@@ -178,32 +181,34 @@ class _LostNames:
         found: NDArray[np.bool_] = ((a == one) & (b == other)) | ((a == other) & (b == one))
         return found
 
-    def _uplinks(self, node: int) -> list[Mistake]:
+    def _uplinks(self, node: int, findings: Findings) -> None:
         fabric = self.fabric
         a, b, tier, name = fabric.links["a"], fabric.links["b"], fabric.node_tier, fabric.node_names[node]
         up = ((a == node) & (tier[b] > tier[node])) | ((b == node) & (tier[a] > tier[node]))
         if fabric.node_kind[node] == HOST:
             text = f"found '{name}{_UP}', but '{name}' is a host, wanted a switch"
-            return [Mistake(path="--without", text=text, fix=name)]
+            findings.wrong("", text, name)
+            return
         if not up.any():
-            return [Mistake(path="--without", text=f"found '{name}{_UP}', but nothing is above '{name}'", fix=name)]
+            findings.wrong("", f"found '{name}{_UP}', but nothing is above '{name}'", name)
+            return
         self.links |= up
-        return []
 
-    def _nic_port(self, node: int, port: int) -> list[Mistake]:
+    def _nic_port(self, node: int, port: int, findings: Findings) -> None:
         fabric, ports = self.fabric, self.fabric.ports
         name = fabric.node_names[node]
         if fabric.node_kind[node] != HOST:
             text = f"found '{name}/nic{port}', but '{name}' is a switch, wanted a host"
-            return [Mistake(path="--without", text=text)]
+            findings.wrong("", text)
+            return
         first, last = int(ports.base[node]), int(ports.base[node + 1])
         if port >= last - first:
             text = f"found '{name}/nic{port}', wanted nic0 to nic{last - first - 1}"
-            return [Mistake(path="--without", text=text, fix=f"{name}/nic{last - first - 1}")]
+            findings.wrong("", text, f"{name}/nic{last - first - 1}")
+            return
         self.links[ports.link[first + port]] = True
-        return []
 
-    def _networks(self, word: str, number: int) -> list[Mistake]:
+    def _networks(self, word: str, number: int, findings: Findings) -> None:
         """Lose the switches of a network or plane."""
         fabric = self.fabric
         network = networks_of_links(fabric, np.ones(len(fabric.links), np.bool_))
@@ -213,25 +218,27 @@ class _LostNames:
             text = f"found '{word}{number}', but the fabric is one {word}"
             if count > 1:
                 text += f" of {plural(count, 'network')}, wanted network0 to network{count - 1}"
-            return [Mistake(path="--without", text=text)]
+            findings.wrong("", text)
+            return
         if number >= len(groups):
             text = f"found '{word}{number}', wanted {word}0 to {word}{len(groups) - 1}"
-            return [Mistake(path="--without", text=text, fix=f"{word}{len(groups) - 1}")]
+            findings.wrong("", text, f"{word}{len(groups) - 1}")
+            return
         mine = np.isin(network, groups[number])
         ends = np.unique(np.concatenate([fabric.links["a"][mine], fabric.links["b"][mine]]))
         self.nodes[ends[fabric.node_kind[ends] == SWITCH]] = True
         self.links |= mine
-        return []
 
 
-def _unknown(fabric: Fabric, name: str) -> Mistake:
+def _unknown(fabric: Fabric, name: str) -> tuple[str, str | None]:
+    """Words of a name that the fabric does not have, and the nearest."""
     some = [fabric.node_names[index] for index in np.flatnonzero(fabric.node_kind == SWITCH)[:1].tolist()]
     wanted = ", ".join([*some, *fabric.link_names[:1], f"{fabric.node_names[fabric.hosts[0]]}/nic0"])
     text = f"found '{name}', which the fabric does not have, wanted a node, a link or a NIC port such as {wanted}"
     node, slash, _ = name.rpartition("/")
     if slash and (own := _found(fabric.node, node)) is not None:
         is_host = fabric.node_kind[own] == HOST
-        return Mistake(path="--without", text=text, fix=f"{node}/nic0" if is_host else f"{node}{_UP}")
+        return text, f"{node}/nic0" if is_host else f"{node}{_UP}"
     ending = next((one for one in (_ALL, _UP) if name.endswith(one)), "")
     plain = name.removesuffix(ending)
     fix = turned_round(plain, _Links(fabric))
@@ -241,7 +248,7 @@ def _unknown(fabric: Fabric, name: str) -> Mistake:
     if fix is None and not ending:
         fix = nearest(name.rstrip("0123456789"), _WORDS)
         fix = None if fix is None else f"{fix}0"
-    return Mistake(path="--without", text=text, fix=None if fix is None else f"{fix}{ending}")
+    return text, None if fix is None else f"{fix}{ending}"
 
 
 def _found(find: Callable[[str], int], name: str) -> int | None:

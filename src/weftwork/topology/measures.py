@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST, Fabric
@@ -199,6 +197,9 @@ def bisection(fabric: Fabric) -> Bisection:
     Hosts do not forward: those of the first half only send, those of the second half only receive. If the fabric says
     that hosts forward, they also pass on flows of others.
     """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
     hosts, ports, links = fabric.hosts, fabric.ports, fabric.links
     if not len(links):
         return Bisection(rate_bps=0, hosts_bps=0, method="there are no links")
@@ -384,6 +385,8 @@ def _levels(
 
     They are computed by levels outwards; the shape is (nodes, targets).
     """
+    from scipy.sparse import coo_array
+
     ports, nodes = fabric.ports, len(fabric.node_names)
     is_switch = fabric.node_kind != HOST
     peer = ports.node[ports.peer]

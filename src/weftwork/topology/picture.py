@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from weftwork.spec.fabric import HOST, Fabric
+from weftwork.topology.connected import connected_parts
 
 __all__ = ["Box", "NetworkLayout", "PictureLayout", "PodLayout", "lay_out", "runs", "tier_words"]
 
@@ -335,9 +334,7 @@ def _joined(fabric: Fabric, is_in: NDArray[np.bool_]) -> list[list[int]]:
     """Connected parts of some nodes, in the order of first nodes."""
     a, b = fabric.links["a"], fabric.links["b"]
     inside = is_in[a] & is_in[b]
-    count = len(fabric.node_names)
-    graph = coo_array((np.ones(int(inside.sum()), np.int8), (a[inside], b[inside])), shape=(count, count))
-    _, part = connected_components(graph, directed=False)
+    part = connected_parts(a[inside], b[inside], len(fabric.node_names))
     nodes = np.flatnonzero(is_in)
     return [list(group) for group in _grouped(zip(part[nodes].tolist(), nodes.tolist(), strict=True))]
 

@@ -15,10 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from weftwork.base.random import Stream, draw, draws, pick
+from weftwork.topology.connected import connected_parts
 
 __all__ = ["connected_draw", "least_mean_distance", "lifted_graph", "regular_graph"]
 
@@ -61,8 +60,7 @@ def connected_draw(attempt: Callable[[int], Links], switches: int) -> Links:
 
 
 def _is_connected(links: Links, switches: int) -> bool:
-    graph = coo_array((np.ones(len(links[0]), np.int8), links), shape=(switches, switches))
-    return int(connected_components(graph, directed=False)[0]) == 1
+    return not connected_parts(*links, switches).any()
 
 
 def regular_graph(switches: int, degree: int, *, seed: int, attempt: int = 0) -> Links:

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.random import Stream, draws, uniforms
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
-from weftwork.topology.measures import Bisection
 from weftwork.topology.reach import networks_of_links
-from weftwork.topology.up_down import UpDown
 from weftwork.topology.valleys import leaves_left, legal_pairs
+
+if TYPE_CHECKING:
+    from weftwork.topology.measures import Bisection
 
 __all__ = ["KEEPS", "RandomLoss", "RandomPart", "SeedShare", "draw_lost", "measure_random", "random_part"]
 
@@ -237,6 +238,8 @@ def measure_random(
     ------
     ConfigError : the fabric has fewer parts than are to be lost
     """
+    from weftwork.topology.up_down import UpDown
+
     certain = np.zeros(len(fabric.links), np.bool_) if lost_links is None else lost_links
     network, hosts = UpDown(fabric), _Hosts(fabric, certain)
     whole_up = np.ones(len(fabric.links), np.bool_)

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.spec.rails import ports_of_gpu
+from weftwork.topology.connected import connected_parts
 
 __all__ = ["Reach", "networks_of_links", "rails_of", "reach"]
 
@@ -52,8 +51,7 @@ def networks_of_links(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.
     is_host = fabric.node_kind == HOST
     a, b = links["a"].astype(np.int64), links["b"].astype(np.int64)
     between = ~is_host[a] & ~is_host[b] & link_up
-    graph = coo_array((np.ones(int(between.sum()), np.int8), (a[between], b[between])), shape=(count, count))
-    _, part = connected_components(graph, directed=False)
+    part = connected_parts(a[between], b[between], count)
     island = np.where(is_host[a], np.where(is_host[b], count + np.arange(len(links)), part[b]), part[a])
     island = np.where(link_up, island, -1)
     _, first, number = np.unique(island[link_up], return_index=True, return_inverse=True)

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from weftwork.base.errors import UsageError
 from weftwork.spec.fabric import HOST, Fabric
@@ -256,6 +254,9 @@ def _port_cost(fabric: Fabric) -> NDArray[np.int16]:
 
 def _costs(fabric: Fabric, link_up: NDArray[np.bool_], attach_node: NDArray[np.int32]) -> NDArray[np.int16]:
     """As `switch_distances`, where a link between groups is `GLOBAL_COST` long."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
     ports, is_switch = fabric.ports, fabric.node_kind != HOST
     usable = np.flatnonzero(link_up[ports.link] & is_switch[ports.node] & is_switch[ports.node[ports.peer]])
     length = _port_cost(fabric)[usable].astype(np.float64)

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.base.errors import Mistake
-from weftwork.policies.routings import ROUTINGS
 from weftwork.spec.fabric_direct import GLOBAL
 from weftwork.spec.routing import USUAL_PATHS, ChannelScheme, Routing
+from weftwork.spec.routings import ROUTINGS
 from weftwork.topology.layers import layers_of
 from weftwork.topology.routing import attachments, switch_distances
 from weftwork.topology.valleys import climbs_once, is_tiered
 
 if TYPE_CHECKING:
+    from weftwork.base.findings import Findings
     from weftwork.spec.fabric import Fabric
     from weftwork.topology.layers import Layers
 
@@ -51,7 +51,7 @@ class RoutingPlan:
         routing = self.routing
         parts = 1 if routing.detour == "never" else 2
         if routing.scheme == "global-hops":
-            return 1 + parts + (self.name == "par")
+            return 1 + parts + ROUTINGS[self.name].rethinks
         if routing.scheme == "dateline":
             return 2 * parts
         if routing.scheme == "turns":
@@ -70,43 +70,47 @@ def has_groups(fabric: Fabric) -> bool:
     return fabric.direct is not None and GLOBAL in fabric.direct.dimensions and fabric.node_pod is not None
 
 
-def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> tuple[RoutingPlan, list[Mistake]]:
+def planned_routing(fabric: Fabric, name: str, findings: Findings, *, paths: int | None = None) -> RoutingPlan:
     """Routes, detours and virtual channels of a name on a fabric.
 
     Parameters
     ----------
     fabric : all of whose links work
     name : of `ROUTINGS`
+    findings : take the reason for which the fabric cannot have it
     paths : of ``k-shortest``; None: the usual number
 
     Returns
     -------
-    the plan, and why the fabric cannot have it; the plan is then one of shortest paths
+    the plan; one of shortest paths where the fabric cannot have it
     """
     direct, row = fabric.direct, ROUTINGS[name]
-    if name == "up-down":
+    if row.paths == "up then down":
         plan = RoutingPlan(routing=Routing(up_down=True), name=name, fabric=fabric)
         if direct is None:
-            return plan, []
+            return plan
         text = f"found up-down, but '{fabric.name}' is a direct network, whose links lead neither up nor down"
-        return plan, [Mistake(path="fabric.routing", text=text, fix="minimal")]
-    if name == "k-shortest":
+        findings.wrong("fabric.routing", text, "minimal")
+        return plan
+    if row.paths == "several":
         scheme: ChannelScheme = "valleys" if is_tiered(fabric) else "hops"
         routing = Routing(paths=paths or USUAL_PATHS, scheme=scheme)
-        return RoutingPlan(routing=routing, name=name, fabric=fabric), []
+        return RoutingPlan(routing=routing, name=name, fabric=fabric)
     simple = RoutingPlan(routing=Routing(), name=name, fabric=fabric)
-    if name == "shortest" or (name == "minimal" and (fabric.tree or climbs_once(fabric))):
-        return simple, []
+    if row.paths == "every shortest" or (row.is_plain_in_trees and (fabric.tree or climbs_once(fabric))):
+        return simple
     by_group = has_groups(fabric)
     is_ordered = direct is not None and direct.is_ordered
-    if name == "dimension-order" and not is_ordered:
+    if row.in_order and not is_ordered:
         text = f"found dimension-order, but '{fabric.name}' has no dimensions to go through one after the other"
-        return simple, [Mistake(path="fabric.routing", text=text, fix="minimal")]
-    if name == "par" and not by_group:
+        findings.wrong("fabric.routing", text, "minimal")
+        return simple
+    if row.rethinks and not by_group:
         text = f"found par, which thinks again within the first group, but '{fabric.name}' has no groups"
-        return simple, [Mistake(path="fabric.routing", text=text, fix="ugal")]
+        findings.wrong("fabric.routing", text, "ugal")
+        return simple
     has_detours = row.detour != "never"
-    in_order = is_ordered and (has_detours or name == "dimension-order")
+    in_order = is_ordered and (has_detours or row.in_order)
     if by_group:
         scheme = "global-hops"
     elif in_order and direct is not None:
@@ -117,7 +121,7 @@ def planned_routing(fabric: Fabric, name: str, *, paths: int | None = None) -> t
         dimension_order=in_order, fewest_global_hops=by_group, detour=row.detour,
         detour_by_group=by_group and has_detours, scheme=scheme,
     )  # fmt: skip
-    return RoutingPlan(routing=routing, name=name, fabric=fabric), []
+    return RoutingPlan(routing=routing, name=name, fabric=fabric)
 
 
 def _diameter(fabric: Fabric) -> int:

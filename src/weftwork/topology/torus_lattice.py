@@ -30,6 +30,7 @@ __all__ = [
     "lattice_fabric",
     "lattice_hosts",
     "lattice_size",
+    "near_cube",
     "shape_row",
     "shape_text",
     "twist_mistake",
@@ -118,15 +119,33 @@ def shape_text(sides: Sequence[int]) -> str:
     return "x".join(str(side) for side in sides)
 
 
-def shape_row(text: str, source: str, default: tuple[int, ...] = (4, 4, 4)) -> Any:  # noqa: ANN401 - the field of a row
+def shape_row(text: str, source: str, default: tuple[int, ...] | None = (4, 4, 4), absent: str | None = None) -> Any:  # noqa: ANN401 - the field of a row
     """The row ``shape`` of a lattice."""
-    return row(
-        "shape",
-        Listing(item=Whole(low=1, high=LONGEST_SIDE, unit="switches")),
-        default=default,
-        text=text,
-        source=source,
-    )
+    sides = Listing(item=Whole(low=1, high=LONGEST_SIDE, unit="switches"))
+    if absent is not None:
+        return row("shape", sides, absent=absent, text=text, source=source)
+    return row("shape", sides, default=default, text=text, source=source)
+
+
+def near_cube(servers: int) -> tuple[int, int, int]:
+    """Sides of the three-dimensional torus with the fewest switches for so many servers, then the shortest sides.
+
+    No side is longer than twice that of a cube.
+
+    Examples
+    --------
+    >>> near_cube(128), near_cube(2_048), near_cube(31)
+    ((4, 4, 8), (8, 16, 16), (2, 4, 4))
+    """
+    sides = [
+        (first, second, -(-servers // (first * second)))
+        for first in range(1, round(servers ** (1 / 3)) + 2)
+        for second in range(first, round((servers / first) ** 0.5) + 2)
+    ]
+    longest = math.ceil(2 * servers ** (1 / 3))
+    near = [one for one in sides if max(one) <= longest]
+    one, two, three = sorted(min(near, key=lambda sides: (math.prod(sides), sum(sides))))
+    return one, two, three
 
 
 def hosts_per_switch_row() -> Any:  # noqa: ANN401 - the field of a row

@@ -15,13 +15,12 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from weftwork.base.errors import WeftworkError
 from weftwork.hardware import catalogue
 from weftwork.spec.device import Switch
 from weftwork.spec.fabric import HOST, Fabric
+from weftwork.topology.connected import connected_parts
 from weftwork.topology.limits import SwitchPorts, TreeEnd, best_split, tree_limit
 
 __all__ = ["EndlessTreeError", "NoTreeError", "TreePlan", "switch_ports", "tree_plan"]
@@ -237,9 +236,7 @@ def _grouped(fabric: Fabric, levels: _Levels) -> _Levels:
     groups = []
     for tier in range(1, levels.top + 1):
         below = (levels.tier[levels.low] > 0) & (levels.tier[levels.high] <= tier)
-        edges = (levels.low[below], levels.high[below])
-        graph = coo_array((np.ones(len(edges[0]), np.int8), edges), shape=(count, count))
-        groups.append(connected_components(graph, directed=False)[1].astype(np.int64))
+        groups.append(connected_parts(levels.low[below], levels.high[below], count))
     for tier in range(2, levels.top + 1):
         here = levels.tier[levels.high] == tier
         own, parts = groups[tier - 1], groups[tier - 2]

@@ -13,7 +13,7 @@ from typing import TypeVar
 from weftwork.spec.device import Record
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.fabric_extras import Extra
-from weftwork.spec.plug_in import Findings, Ground, Parts, Topology
+from weftwork.spec.plug_in import DesignSpace, Findings, Ground, Parts, Topology
 from weftwork.spec.scenario.topology import FabricSize
 from weftwork.topology.pgft import Pgft, pgft_fabric
 
@@ -34,7 +34,7 @@ class TreeTopology(Topology[K]):
     tree: Callable[[K, Parts], Pgft]
 
 
-def tree_topology(
+def tree_topology(  # noqa: PLR0913 - the fields of a record, all by name
     *,
     keys: type[K],
     resolve: Callable[[K, Ground, Findings], tuple[K, int | None]],
@@ -44,12 +44,13 @@ def tree_topology(
     has_pods: bool = True,
     extras: Callable[[K], Sequence[Extra]] | None = None,
     defaults: Mapping[str, str | Mapping[str, str | int]] | None = None,
+    design: DesignSpace | None = None,
 ) -> TreeTopology[K]:
     """Make the topology of a tree.
 
     Parameters
     ----------
-    keys, resolve, source, defaults : see `weftwork.spec.scenario.topology.Topology`
+    keys, resolve, source, defaults, design : see `weftwork.spec.scenario.topology.Topology`
     tree : from keys and parts
     name : of the fabric
     has_pods : whether the fabric tells which pod a server is in
@@ -65,5 +66,12 @@ def tree_topology(
         return tree(given, parts).size()
 
     return TreeTopology(
-        keys=keys, resolve=resolve, build=build, size=size, tree=tree, source=source, defaults=dict(defaults or {})
+        keys=keys,
+        resolve=resolve,
+        build=build,
+        size=size,
+        tree=tree,
+        source=source,
+        defaults=dict(defaults or {}),
+        design=design,
     )

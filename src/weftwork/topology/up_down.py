@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.topology.measures import MOST, Bisection
 from weftwork.topology.valleys import is_tiered
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["DisjointPaths", "UpDown", "disjoint_paths"]
 
@@ -80,6 +82,8 @@ class UpDown:
         ----------
         link_up : shape (links,)
         """
+        from scipy.sparse.csgraph import maximum_flow
+
         source, sink = 2 * self._count, 2 * self._count + 1
         a, b, side_a, side_b = self._a, self._b, self._side_a, self._side_b
         tails, heads, rates = self._switch_edges(link_up, self._rate)
@@ -138,6 +142,8 @@ class UpDown:
 
         SciPy's max-flow counts in 32 bits.
         """
+        from scipy.sparse import csr_array
+
         tail, head = np.concatenate(tails), np.concatenate(heads)
         rate = np.minimum(np.concatenate(rates), total)  # no link needs more than all that is sent
         size = 2 * self._count + 2
@@ -175,6 +181,8 @@ def disjoint_paths(
     -------
     before and after; None where no pair is joined, switches of one tier are linked, or the pairs are too many
     """
+    from scipy.sparse.csgraph import maximum_flow
+
     pairs = len(leaves) * (len(leaves) - 1) // 2
     network = UpDown(fabric)
     if not is_tiered(fabric) or not pairs or pairs * int(network.between.sum()) > ALL_WORK:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from weftwork.spec.fabric import HOST, Fabric
 from weftwork.spec.rails import ports_of_gpu
@@ -24,6 +23,9 @@ from weftwork.topology.measures import Bisection, PathLength, bisection, host_ki
 from weftwork.topology.reach import Reach, rails_of, reach
 from weftwork.topology.up_down import DisjointPaths, UpDown, disjoint_paths
 from weftwork.topology.valleys import Valleys, is_tiered, leaves_left, valleys
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Loss", "RailLoss", "WorstPair", "find_lost", "lose", "measure_loss"]
 
@@ -225,6 +227,8 @@ def worst_pair(fabric: Fabric) -> WorstPair | None:
     seen from it the kinds are split again, and one host of each is the target of a max-flow. That is exact where
     hosts that look alike are alike, as in all fabrics that Weftwork builds.
     """
+    from scipy.sparse.csgraph import maximum_flow
+
     hosts = fabric.hosts
     is_all = len(hosts) ** 2 * len(fabric.links) <= ALL_WORK
     graph, unit = _graph(fabric)
@@ -254,6 +258,8 @@ def _graph(fabric: Fabric) -> tuple[csr_array, int]:
 
     Hosts send from their node and receive at a second node.
     """
+    from scipy.sparse import csr_array
+
     count, ports = len(fabric.node_names), fabric.ports
     rate = fabric.links["rate_bps"][ports.link]
     unit = int(np.gcd.reduce(rate)) if len(rate) else 1

@@ -15,6 +15,7 @@ from weftwork.spec.scenario.choice import NoKeys, TransportKind
 from weftwork.spec.transport import Transport
 from weftwork.wire.ethernet import MINIMUM_FRAME_BYTES
 from weftwork.wire.rocev2 import cnp_frame_bytes, rocev2_ack_frame_bytes, rocev2_data_frame_bytes
+from weftwork.wire.rocev2_frames import FORMAT
 
 if TYPE_CHECKING:
     from weftwork.spec.scenario.transport import TransportSection
@@ -70,4 +71,4 @@ def transport(section: TransportSection, _: NoKeys | None = None) -> Transport:
     )
 
 
-TRANSPORT: Final = TransportKind[NoKeys](source="IBTA vol. 1, annex A17", build=transport)
+TRANSPORT: Final = TransportKind[NoKeys](source="IBTA vol. 1, annex A17", build=transport, wire=FORMAT)

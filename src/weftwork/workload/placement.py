@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +19,38 @@ from weftwork.base.random import Stream, draws
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.job import Placement
 from weftwork.spec.rails import ports_of_gpu
+from weftwork.spec.scenario.workload import FRAGMENT_SERVERS
 
 __all__ = [
+    "FRAGMENTS",
     "PLACEMENTS",
     "first_gpus",
     "gpu_ports",
     "one_per_host",
     "packed",
+    "placed",
     "pods",
     "rails",
     "random",
+    "random_fragments",
     "random_servers",
     "scattered",
     "with_nvlink_switches",
 ]
+
+FRAGMENTS: Final = "random-fragments"
+
+
+class PlacedSection(Protocol):
+    """A section of a scenario that says where its ranks are."""
+
+    @property
+    def placement(self) -> str:
+        """Name in `PLACEMENTS`."""
+
+    @property
+    def fragment(self) -> int | None:
+        """Servers of a fragment."""
 
 
 def one_per_host(ranks: int) -> Placement:
@@ -105,6 +123,37 @@ def random_servers(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
     return _placement(fabric, host[order], gpu[order])
 
 
+def random_fragments(fabric: Fabric, ranks: int, *, seed: int = 0, fragment: int = 1) -> Placement:
+    """Fill fragments of neighbouring servers in random order.
+
+    It is what a scheduler finds in a cluster whose jobs come and go by whole racks. Fragments begin at every
+    ``fragment``-th server; one server makes it `random_servers` with other draws. Parameters as `packed`.
+
+    Parameters
+    ----------
+    fabric, ranks, seed : as `packed`
+    fragment : servers of a fragment
+    """
+    host, gpu = _gpus(fabric, ranks)
+    first = np.arange(len(fabric.hosts)) // fragment
+    keys = draws(seed, Stream.PLACEMENT, first, 2, 0)
+    order = np.lexsort((gpu, host, first[host], keys[host]))[:ranks]
+    return _placement(fabric, host[order], gpu[order])
+
+
+def placed(fabric: Fabric, ranks: int, section: PlacedSection, *, seed: int = 0) -> Placement:
+    """The placement that a section of a scenario asks for.
+
+    Parameters
+    ----------
+    fabric, ranks, seed : as `packed`
+    section : with ``placement`` and ``fragment``
+    """
+    if section.placement == FRAGMENTS:
+        return random_fragments(fabric, ranks, seed=seed, fragment=section.fragment or FRAGMENT_SERVERS)
+    return PLACEMENTS[section.placement](fabric, ranks, seed=seed)
+
+
 def random(fabric: Fabric, ranks: int, *, seed: int = 0) -> Placement:
     """Use single GPUs in random order.
 
@@ -123,7 +172,8 @@ _SCATTERED: Final = (
 )
 # A fabric, a number of ranks and the seed of the run to a placement, by the name in a scenario.
 PLACEMENTS: dict[str, Callable[..., Placement]] = {
-    "packed": packed, "rails": rails, "pods": pods, "random-servers": random_servers, "random": random,
+    "packed": packed, "rails": rails, "pods": pods, "random-servers": random_servers, FRAGMENTS: random_fragments,
+    "random": random,
 }  # fmt: skip
 
 

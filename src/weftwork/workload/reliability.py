@@ -24,6 +24,7 @@ import numpy as np
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
 from weftwork.base.random import Stream
+from weftwork.spec.numbers import quantities
 from weftwork.spec.result import Quantity
 
 if TYPE_CHECKING:
@@ -117,39 +118,21 @@ class Goodput:
         """
         low, high = (float(np.quantile(self.useful, quantile)) for quantile in (0.05, 0.95))
         runs = f"{plural(len(self.useful), 'simulated run')} of {plural(self.days, 'day')}"
-        texts = {
-            "useful": "Expected share of the time that is useful training.",
-            "checkpoint": "Share of the time that checkpoints hold up training.",
-            "lost": "Share of the time whose work after the last checkpoint was lost.",
-            "recovery": "Share of the time that goes to detection and restart.",
-            "no spare": "Share of the time in which the job waits for a server, since no spare is left.",
-        }
         found = {
-            "effective_share": Quantity(value=self.share, unit="share", text=texts["useful"]),
-            "effective_share_p5": Quantity(value=low, unit="share", text=f"Lower end: 5 % of {runs} are below."),
-            "effective_share_p95": Quantity(value=high, unit="share", text=f"Upper end: 5 % of {runs} are above."),
-            **{
-                f"{part.replace(' ', '_')}_share": Quantity(value=self.parts[part], unit="share", text=texts[part])
-                for part in PARTS[1:]
-            },
-            "interruption_every_s": Quantity(
-                value=None if isinf(self.interruption_s) else self.interruption_s,
-                unit="s",
-                text="Mean time from one interruption to the next.",
-            ),
-            "checkpoint_every_s": Quantity(
-                value=None if isinf(self.period_s) else self.period_s,
-                unit="s",
-                text="Training from one checkpoint to the next.",
-            ),
-            "checkpoint_optimum_s": Quantity(
-                value=None if isinf(self.optimum_s) else self.optimum_s, unit="s", text="The best such time, by Daly."
-            ),
+            **quantities("effective_share", self.share),
+            **quantities("effective_share_p5", low, runs=runs),
+            **quantities("effective_share_p95", high, runs=runs),
         }
+        for part in PARTS[1:]:
+            found |= quantities(f"{part.replace(' ', '_')}_share", self.parts[part])
+        for name, seconds in (
+            ("interruption_every_s", self.interruption_s),
+            ("checkpoint_every_s", self.period_s),
+            ("checkpoint_optimum_s", self.optimum_s),
+        ):
+            found |= quantities(name, None if isinf(seconds) else seconds)
         if tokens_per_s is not None:
-            found["effective_tokens_per_s"] = Quantity(
-                value=tokens_per_s * self.share, unit="1/s", text="Tokens per second over weeks, failures included."
-            )
+            found |= quantities("effective_tokens_per_s", tokens_per_s * self.share)
         return found
 
 

@@ -279,7 +279,7 @@ def _of_own_measurements(cases: dict) -> None:
     )
     value, low, high = fitted.values["launch_us"]
     assert value == pytest.approx(37, abs=0.5)
-    assert (high - low) / value < 0.08
+    assert (high - low) / value < 0.09
     assert "network_efficiency" not in fitted.values
     kept = read_calibration(EXAMPLES / "own_measurements" / "calibration.toml")
     assert kept.values == {name: pytest.approx(values[0], rel=1e-4) for name, values in fitted.values.items()}
@@ -487,13 +487,13 @@ def _of_plan_405b(cases: dict) -> None:
     best = next(iter(cases.values()))
     times = [case.took_s for case in cases.values()]
     assert times == sorted(times)
-    assert times[-1] / best.took_s == pytest.approx(1.023, abs=0.001)
-    assert paper.took_s / best.took_s == pytest.approx(1.165, abs=0.001)
-    assert paper.mfu == pytest.approx(0.46, abs=0.001)
+    assert times[-1] / best.took_s == pytest.approx(1.029, abs=0.001)
+    assert paper.took_s / best.took_s == pytest.approx(1.152, abs=0.001)
+    assert paper.mfu == pytest.approx(0.464, abs=0.001)
     for kind, lost_s in (
-        ("bubble", 0.444),
+        ("bubble", 0.420),
         ("tensor traffic", 0.432),
-        ("stage messages", 0.041),
+        ("stage messages", -0.003),
         ("computing", -0.115),
     ):
         assert paper.spent_s[kind] - best.spent_s[kind] == pytest.approx(lost_s, abs=0.005)

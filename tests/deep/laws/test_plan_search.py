@@ -14,8 +14,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.study.plan.search import search, with_plan
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.results.results import results
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import execute, results
 
 CASES = 3
 RUN = 60  # plans of the exhaustive search that are run, drawn from all

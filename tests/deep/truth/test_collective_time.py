@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from weftwork.hardware.catalogue import node
-from weftwork.study.run.collective import collective_scenario, measure_collective
+from weftwork.study.record.collective import collective_scenario, measure_collective
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.collectives.closed_form import GroupShape, Method, alone, latencies, methods
+from weftwork.workload.collectives.crossed import crossed
 from weftwork.workload.collectives.figures import CollectiveFigures, collective_figures, path_latency_ps
 from weftwork.workload.collectives.program import program
+from weftwork.workload.placement import packed
 
 BOUND = 0.10
 KIB, MIB = 1 << 10, 1 << 20
@@ -88,7 +90,7 @@ def took_ps(scenario: Any, size_bytes: int) -> tuple[int, Any]:
 def closed_form_ps(
     server: str, operation: str, method: Method, group: GroupShape, size_bytes: int, fabric: Any
 ) -> float:
-    figures = figures_of(server, network_latency_ps=path_latency_ps(fabric))
+    figures = figures_of(server, network_latency_ps=path_latency_ps(crossed(fabric, packed(fabric, fabric.gpus))))
     return alone(operation, method, group, size_bytes, figures).time_ps
 
 

@@ -16,7 +16,7 @@ from helpers.figures import Show
 
 from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 DEGRADED = "[{at: 0us, link: leaf0-spine0, event: degrade, rate: 100Gbps}]"

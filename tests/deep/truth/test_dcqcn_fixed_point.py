@@ -16,7 +16,7 @@ from helpers.figures import Show
 
 from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 
 PAYLOAD_BYTES, WIRE_BYTES = 1024, 1024 + 62 + 20  # of a packet: data, and with headers and the gap
 LINE_PPS = 40e9 / 8 / WIRE_BYTES

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from weftwork.base.random import Stream, draw
 from weftwork.engine.hashing import field_bytes, final_hash
 from weftwork.engine.packet import run
-from weftwork.engine.packet_input import HashAlgorithm, HashField
+from weftwork.engine.rows.fabric import HashAlgorithm, HashField
 from weftwork.spec.device import HashFunction, Nic, Switch
 from weftwork.spec.fabric import HOST, SWITCH
 from weftwork.spec.job import Operation, Peer, Send, Size

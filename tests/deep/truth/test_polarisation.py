@@ -15,7 +15,7 @@ import polarisation
 import pytest
 
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import execute
 
 if TYPE_CHECKING:
     from against.conftest import Show

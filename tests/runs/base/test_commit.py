@@ -83,7 +83,7 @@ def test_an_import_starts_no_process() -> None:
         "import sys\n"
         "starts = {'subprocess.Popen', 'os.posix_spawn', 'os.fork', 'os.exec'}\n"
         "sys.addaudithook(lambda event, _: sys.exit(event) if event in starts else None)\n"
-        "import weftwork, weftwork.base.commit, weftwork.study.run.run\n"
+        "import weftwork, weftwork.base.commit, weftwork.study.record.run\n"
         "print(weftwork.__version__)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -152,6 +152,17 @@ def test_the_list_of_presets_says_what_each_needs(command: Command) -> None:
     assert (listed["wcmp"]["switch"], listed["spray"]["nic"]) == (["capacity behind ports"], ["keeps early packets"])
 
 
+def test_the_list_of_suspects_says_what_each_needs_and_what_changes_it(command: Command) -> None:
+    listed = json.loads(command("list", "suspect", "--json").out)
+    assert [one["name"] for one in listed][:2] == ["fault", "straggler"]  # the likeliest first
+    by_name = {one["name"]: one for one in listed}
+    assert by_name["window"]["key"] == "transport.congestion_control.window"
+    assert by_name["window"]["needs"] == ["idle resources", "packets"]
+    assert re.search(r"\nodd-nic +fabric +nothing *\n", command("list", "suspect").out)
+    improvements = json.loads(command("list", "improvement", "--json").out)
+    assert improvements[0]["name"] == "infinite-network"  # as in the table what_if
+
+
 def test_list_alone_lists_the_kinds(command: Command) -> None:
     assert command("list").out.split() == list(KINDS) == json.loads(command("list", "--json").out)
 

@@ -166,7 +166,7 @@ def test_every_command_ends_with_the_number_of_its_signal(number: int, monkeypat
     weftwork.run("tiny.yaml", out="run")
     left = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
     places = {
-        ("run", "tiny.yaml", "-o", "two"): "weftwork.study.run.run.prepare",
+        ("run", "tiny.yaml", "-o", "two"): "weftwork.study.record.run.prepare",
         ("collective", "all-reduce", "--gpus", "8"): "weftwork.cli.collective.prepare",
         ("topology", "tiny.yaml", "--export", "new.json"): "weftwork.topology.export.write_whole",
         ("compare", "run", "run"): "weftwork.cli.compare.compare_runs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from helpers.command import Command, command_of
 from helpers.designs import JOB, ONLY
+from helpers.own_topology import DESIGN, DESIGN_FIELD, write_circle
 from helpers.sweeps import with_pattern
 from helpers.workers_here import use_workers_here
 
@@ -61,7 +63,7 @@ def test_a_design_names_the_front_its_knee_and_why_others_lose(command: Command,
     found = command(*SMALL, "-o", "out")
     assert found.code == 0, found.err
     told = document(tmp_path / "out")
-    assert found.out.startswith(f"Take {told['knee']}: rail-only, spectrum-4,")
+    assert found.out.startswith(f"Take {told['take']}: rail-only, spectrum-4,")
     for said in (
         "the collective takes",
         "4 candidates: 0 pruned",
@@ -87,9 +89,11 @@ def test_a_second_call_runs_nothing_anew_and_json_says_what_the_file_has(command
     assert again.code == 0
     assert again.err == ""
     told = json.loads(again.out)
-    assert told["kept"] == len(told["candidates"]) == 4
+    placed = sum(len(one["placed"]) for one in told["candidates"])
+    assert told["kept"] == len(told["candidates"]) + placed == 4 + placed
+    assert placed >= 8
     assert {**told, "kept": 0} == {"folder": "out", "resume": told["resume"], **first}
-    assert document(tmp_path / "out")["kept"] == 4
+    assert document(tmp_path / "out")["kept"] == told["kept"]
     assert told["resume"].startswith("weftwork design job.yaml --gpus 64 --only topology=rail-only,rail-optimized")
     assert told["resume"].endswith("-o out")
 
@@ -124,7 +128,7 @@ def test_a_budget_prunes_and_another_budget_runs_nothing_anew(command: Command, 
     told = json.loads(found.out)
     assert sorted(one["price_usd"]["typical"] for one in told["candidates"]) == prices[:2]
     assert [(one["reason"], one["count"]) for one in told["pruned"]] == [("it costs more than the budget", 2)]
-    assert told["kept"] == 2
+    assert told["kept"] == 2 + sum(len(one["placed"]) for one in told["candidates"])
     assert "--budget" in told["resume"]
     page = (tmp_path / "out/page.html").read_text(encoding="utf-8")
     assert "budget: $" in page
@@ -290,7 +294,7 @@ def test_a_confirmation_is_printed_and_kept(command: Command, tmp_path: Path) ->
     assert "f000 packet by packet" in (tmp_path / "confirmed/page.html").read_text(encoding="utf-8")
     wrong = command(*line, "--confirm", "f00")
     assert wrong.code == 2
-    assert "found 'f00', wanted knee or a candidate that was not pruned: f000; did you mean 'f000'?" in wrong.err
+    assert "found 'f00', wanted take, knee or a candidate that was not pruned: f000; did you mean 'f000'?" in wrong.err
 
 
 def test_a_job_that_does_not_train_is_not_confirmed_and_says_what_to_run(command: Command) -> None:
@@ -326,3 +330,74 @@ def test_a_design_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -> No
     again = call()
     assert again.returncode == 0, again.stderr
     assert document(tmp_path / "out")["end"] == "done"
+
+
+def test_named_topologies_stand_side_by_side(command: Command, tmp_path: Path) -> None:
+    found = command(*SMALL, "-o", "out")
+    told = document(tmp_path / "out")
+    assert [one["topology"] for one in told["kinds"]] == ["rail-only", "rail-optimized"]
+    for one in told["kinds"]:
+        best = next(each for each in told["candidates"] if each["name"] == one["name"])
+        assert best["fabric"]["topology"] == one["topology"]
+        assert one["dead_leaf"]["cut_off"] == 8  # one port of each server is on the leaf
+        assert re.search(rf"{one['topology']} .*the job stops:", found.out)
+    page = (tmp_path / "out/page.html").read_text(encoding="utf-8")
+    assert "The named topologies side by side" in page
+
+
+def test_the_criterion_and_the_price_of_a_gpu_hour_are_the_users(command: Command, tmp_path: Path) -> None:
+    usual = command(*SMALL, "-o", "out")
+    assert "The cluster does " in usual.out
+    assert "A GPU-hour costs $1.28 ($1.14 to $1.43) with server and electricity" in usual.out
+    dear = json.loads(command(*SMALL, "-o", "out", "--gpu-hour", "30", "--json").out)
+    assert dear["cluster"]["gpu_hour_usd"]["typical"] == 30
+    assert dear["cluster"]["is_given"]
+    assert "--gpu-hour 30" in dear["resume"]
+    usual_usd = document(tmp_path / "out")["candidates"]
+    assert all(one["cluster_usd"]["typical"] > 30 * 64 * 35_000 for one in usual_usd)
+    cheap = json.loads(command(*SMALL, "-o", "out", "--criterion", "money", "--json").out)
+    least = min(cheap["candidates"], key=lambda one: one["price_usd"]["typical"])
+    assert cheap["take"] == least["name"]
+    assert cheap["kept"] > len(cheap["candidates"])  # nothing runs again
+    wrong = command(*SMALL, "-o", "out", "--criterion", "mony")
+    assert wrong.code == 2
+    assert "did you mean 'money'?" in wrong.err
+
+
+def test_candidates_run_as_a_scheduler_places_ranks_unless_the_file_says_where(
+    command: Command, tmp_path: Path
+) -> None:
+    told = document(tmp_path / "out")
+    assert told["placed_key"] == "collective.placement"
+    for one in told["candidates"]:
+        names = {each["placement"] for each in one["placed"]}
+        assert names == {"random-servers", "random-fragments"}
+        for each in one["placed"]:
+            numbers = json.loads((tmp_path / "out" / each["run"] / "summary.json").read_text(encoding="utf-8"))
+            assert numbers["numbers"]["collective_duration_ps"]["value"] == each["counting_time_ps"]
+    text = (tmp_path / "job.yaml").read_text(encoding="utf-8").replace("size: 1MB", "size: 1MB, placement: rails")
+    (tmp_path / "rails.yaml").write_text(text, encoding="utf-8")
+    found = command(SMALL[0], "rails.yaml", *SMALL[2:], "-o", "rails")
+    assert "Not varied: the plan and its overlap, which all candidates share; placement, which stays as" in found.out
+    assert all(not one["placed"] for one in document(tmp_path / "rails")["candidates"])
+
+
+def test_a_topology_of_a_users_own_is_designed_with_by_its_file(command: Command, tmp_path: Path) -> None:
+    write_circle(tmp_path, functions=DESIGN, fields=DESIGN_FIELD)
+    only = [word.replace("rail-only,rail-optimized", "rail-only,./circle.py") for word in ONLY]
+    found = command("design", "job.yaml", "--gpus", "64", *only, "-j", "1", "-o", "circle")
+    assert found.code == 0, found.err
+    kinds = {kind["topology"]: kind["name"] for kind in document(tmp_path / "circle")["kinds"]}
+    assert set(kinds) == {"rail-only", "circle.py"}
+    assert kinds["circle.py"] is not None
+    assert "circle.py" in found.out
+    text = (tmp_path / "circle" / "fabrics" / f"{kinds['circle.py']}.yaml").read_text(encoding="utf-8")
+    assert str(tmp_path / "circle.py") in text
+
+
+def test_the_scenarios_own_topology_that_cannot_be_searched_is_told(command: Command, tmp_path: Path) -> None:
+    write_circle(tmp_path)
+    (tmp_path / "circle.yaml").write_text(TRAINING.replace("{node:", "{topology: ./circle.py, node:"), encoding="utf-8")
+    found = command("design", "circle.yaml", "--gpus", "64", *ONLY[2:], "-j", "1", "-o", "circle", "--closed-forms")
+    assert found.code == 0, found.err
+    assert "The topology of the file takes no part: 'circle.py' does not say what a design may vary" in found.out

@@ -58,7 +58,7 @@ def test_a_run_warns_in_its_first_lines_beyond_nine_tenths(
     out = tmp_path / "run"
     assert command(monkeypatch, "run", str(file), "--set", memory, "--what-if", "none", "-o", str(out)) == 0
     lines = capsys.readouterr().out.splitlines()
-    warnings = [line for line in lines[:6] if line.startswith("memory ")]
+    warnings = [line for line in lines[:8] if line.startswith("memory ")]
     assert len(warnings) == warns
     (told,) = [line for line in lines if "of memory, " in line]
     assert f"{100 * used:.0f} % of its {need_bytes / used / 1e9:.3g} GB; no measured row is near" in told

@@ -18,6 +18,7 @@ from weftwork.cli.list import KINDS
 from weftwork.cli.new import TEMPLATES
 from weftwork.policies.load import KINDS as POLICIES
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS
+from weftwork.study.answer.suspects import SUSPICIONS
 from weftwork.testing.files import FileReport, check_file
 
 pytestmark = pytest.mark.deep  # each case compiles a policy or starts a command; the step `truth` of .ci/run takes them
@@ -41,15 +42,15 @@ def printed(answer: Answer) -> dict[str, str]:
 
 
 def test_there_is_a_template_of_every_kind_of_file() -> None:
-    kinds = {*POLICIES, *(folder.kind for folder in (ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS))}
+    kinds = {*POLICIES, *(folder.kind for folder in (ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS, SUSPICIONS))}
     assert set(TEMPLATES) == kinds
     assert kinds <= set(KINDS)
     folder = files("weftwork") / "templates"
     found = {entry.name for entry in folder.iterdir() if entry.is_file()}
     assert found == {"__init__.py", *(f"{kind}{suffix}" for kind in kinds for suffix in (".py", ".yaml"))}
-    for kind, page in TEMPLATES.items():
-        assert (ROOT / page).is_file(), page
-        assert page in (folder / f"{kind}.py").read_text(encoding="utf-8")
+    for kind, template in TEMPLATES.items():
+        assert (ROOT / template.page).is_file(), template.page
+        assert template.page in (folder / f"{kind}.py").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
@@ -91,13 +92,16 @@ def test_new_then_run_then_test_work_as_they_are_printed(
 )
 @pytest.mark.parametrize("kind", TEMPLATES)
 def test_a_template_runs_at_every_fidelity(command: Command, kind: str, fidelity: str) -> None:
-    command("new", kind, "mine")
-    answer = command("run", "mine.yaml", "--set", f"engine.fidelity={fidelity}", "-o", "run")
+    told = printed(command("new", kind, "mine"))
+    answer = command(*shlex.split(told["run it"])[1:], "--set", f"engine.fidelity={fidelity}", "-o", "run")
     assert answer.code == 0, answer.err
     run = weftwork.open_run("run")
     assert run.is_complete
     named = (Path("run") / "scenario.yaml").read_text(encoding="utf-8")
-    assert "files/mine.py" in named
+    if TEMPLATES[kind].option:  # which names the file in place of the scenario
+        assert "slow switches (fabric.switch.forwarding_latency) forward a packet only after 2us" in answer.out
+    else:
+        assert "files/mine.py" in named
     assert (Path("run") / "files" / "mine.py").read_bytes() == Path("mine.py").read_bytes()
 
 

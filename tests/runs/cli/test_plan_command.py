@@ -6,12 +6,15 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from helpers.workers_here import use_workers_here
 
 from weftwork.cli import main
+from weftwork.cli.progress import CountLine
+from weftwork.report.plan_words import _behind
 from weftwork.study.prepare.prepare import read_scenario
 
 FILE = """schema: 3
@@ -369,3 +372,128 @@ def test_a_damaged_document_is_refused(
     capsys.readouterr()
     assert run(monkeypatch, "report", str(out)) == 2
     assert "lacks best[0].mfu; run weftwork plan again" in capsys.readouterr().err
+
+
+OF_FILE = FILE.replace("sequence: 4096", "sequence: 4096, pipeline: 2, micro_batch: 2")
+
+
+def best_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_null_opens_a_key_of_the_file_and_its_own_plan_is_compared(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(OF_FILE, encoding="utf-8")
+    closed = ("plan", str(file), "-o", str(tmp_path / "closed"), "-j", "1")
+    assert run(monkeypatch, *closed) == 0
+    assert {one["keys"]["pipeline"] for one in best_of(tmp_path / "closed")["best"]} == {2}
+    capsys.readouterr()
+    opened = ("plan", str(file), "--set", "training.pipeline=null", "-o", str(tmp_path / "open"), "-j", "1")
+    assert run(monkeypatch, *opened) == 0
+    found = best_of(tmp_path / "open")
+    assert {1, 2} <= {one["keys"]["pipeline"] for one in found["best"]}
+    own = found["best"][found["own"]["plan"]]
+    assert (own["keys"]["pipeline"], own["keys"]["micro_batch"]) == (2, 2)
+    assert found["best"][0]["iteration_ps"] <= own["iteration_ps"]
+    assert "Yours, with micro_batch as set, PP 2, DP 8," in capsys.readouterr().out
+
+
+def test_no_plan_of_a_search_is_slower_than_that_of_its_file(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GPipe is left out of a search, where a file does not ask for it."""
+    text = FILE.replace("sequence: 4096", "sequence: 128, schedule: gpipe, pipeline: 2, micro_batch: 1")
+    file.write_text(text, encoding="utf-8")
+    assert run(monkeypatch, "plan", str(file), "-o", str(tmp_path / "plan"), "-j", "1") == 0
+    found = best_of(tmp_path / "plan")
+    assert found["own"]["plan"] is not None
+    times = [one["iteration_ps"] for one in found["best"]]
+    assert times[0] == min(times)
+
+
+def test_plans_of_equal_time_are_called_so() -> None:
+    best = {"iteration_ps": 100, "plan": "a"}
+    assert _behind({"iteration_ps": 100, "loses_by": "computing", "loses_ps": 0}, best) == "takes the same time"
+
+
+def test_a_trainer_is_named_and_its_plans_alone_are_there(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use_workers_here(monkeypatch)
+    folder = tmp_path / "plan"
+    assert run(monkeypatch, "plan", str(file), "-o", str(folder), "-j", "1", "--for", "torchtitan") == 0
+    said = capsys.readouterr().out
+    assert re.search(r"[0-9,]+ plans that torchtitan \(.*\) can run counted", said)
+    assert "The plans are for torchtitan" in said
+    assert not (folder / "megatron.txt").exists()
+    document = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    assert document["trainer"]["name"] == "torchtitan"
+    assert {one["keys"]["zero"] for one in document["best"]} <= {0, 2, 3}
+
+
+def test_a_search_within_a_moment_says_what_it_left(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use_workers_here(monkeypatch)
+    monkeypatch.setattr("weftwork.study.plan.space.LEAST_WAYS", 8)  # so that a small search has several parts
+    assert run(monkeypatch, "plan", str(file), "-o", str(tmp_path / "plan"), "-j", "1", "--within", "1ns") == 0
+    said, warned = capsys.readouterr()
+    assert "Time was over: of " in said
+    assert " 1 run on the flow engine" in said
+    assert "The search took " in said
+    assert "The search will take longer than --within: 0 s of it are left, and one plan always runs" in warned
+    document = json.loads((tmp_path / "plan" / "plan.json").read_text(encoding="utf-8"))
+    assert document["within_s"] == pytest.approx(1e-9)
+    assert document["took_s"] == pytest.approx(document["closed_form_s"] + document["flow_s"], abs=0.002)
+    assert document["run"] == 1  # no other placement runs after the limit
+    assert len(document["waiting"]) == 9
+    assert all(one["short"] in said for one in document["waiting"])
+    assert all(one["closed_form_ps"] >= document["best"][0]["closed_form_ps"] for one in document["waiting"])
+    assert run(monkeypatch, "plan", str(file), "-o", str(tmp_path / "other"), "--within", "60sec") == 2
+    assert "did you mean '60s'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("when", ["looking", "running"])
+def test_a_stopped_search_prints_what_it_knows(
+    when: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def hear(_self: CountLine, what: str, done: int, of: int) -> None:
+        if what == when and done and (done == of or what == "running"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(CountLine, "__call__", hear)
+    monkeypatch.setattr("weftwork.study.plan.space.LEAST_WAYS", 8)  # so that a small search has several parts
+    assert run(monkeypatch, "plan", str(file), "-o", str(tmp_path / "plan"), "-j", "1") == 130
+    title, *lines = capsys.readouterr().out.splitlines()
+    wanted = "by closed forms; none has run:" if when == "looking" else "those that ran on the flow engine:"
+    assert title.startswith("Stopped. The fastest plans")
+    assert title.endswith(wanted)
+    assert all(re.match(r" *[0-9.]+ m?s  .*DP", line) for line in lines)
+    assert len(lines) == (10 if when == "looking" else 1)
+    assert not (tmp_path / "plan").exists()
+
+
+def test_the_list_of_plans_says_which_overlap_it_assumed(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No all-to-all of experts is hidden by default, and the reader learns which key changes that."""
+    keys = "model: mixtral-8x7b, tensor: 2, context: 1, expert: 8, expert_tensor: 1, pipeline: 1, zero: 3"
+    file.write_text(FILE.replace("model: llama-3-8b", keys), encoding="utf-8")
+    given = ["plan", str(file), "--set", "training.micro_batch=1", "-j", "1"]
+    assert run(monkeypatch, *given, "-o", str(tmp_path / "plain")) == 0
+    told = capsys.readouterr().out
+    assert "at most (training.overlap): expert traffic 0 %, tensor traffic 0 %, data traffic 90 %." in told
+    assert "--set training.overlap.expert=0.9 stands for a job with it." in told
+    hidden = ["--set", "training.overlap.expert=0.9", "--set", "training.overlap.tensor=0.5", "--json"]
+    assert run(monkeypatch, *given, *hidden, "-o", str(tmp_path / "hidden")) == 0
+    overlap = json.loads(capsys.readouterr().out)["overlap"]
+    assert [(one["key"], one["share"]) for one in overlap] == [
+        ("training.overlap.expert", 0.9),
+        ("training.overlap.tensor", 0.5),
+        ("training.overlap.data", 0.9),
+    ]
+    assert (
+        best_of(tmp_path / "hidden")["best"][0]["iteration_ps"] < best_of(tmp_path / "plain")["best"][0]["iteration_ps"]
+    )

@@ -37,6 +37,14 @@ REASONS: dict[str, dict[str, str]] = {
         "cross": "its scenarios are Weftwork's own, so that crossings of two people can be compared",
         "new": "it writes a scenario to be edited",
     },
+    "--suspect": {
+        **dict.fromkeys(("list", "explain", "schema", "compare", "report", "runs list", "runs show", "runs prune",
+                         "cost", "new", "import", "test", "topology"), "it runs no scenario"),
+        **dict.fromkeys(("cross", "tune", "design", "plan", "collective"), "it compares times, and asks nobody why"),
+        **dict.fromkeys(("validate", "calibrate"), "its runs are compared with measurements"),
+        **dict.fromkeys(("rdma perf", "rdma ping", "rdma show", "rdma decode", "rdma compare-tcp", "rdma peer",
+                         "rdma simulate"), "its programs are real"),
+    },
     "--json": {"schema": "its output is JSON as it is"},
     "--seed": {
         **dict.fromkeys(("plan", "collective", "design", "rdma simulate"), BY_SET),

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,7 +18,6 @@ from helpers.workers_here import use_workers_here
 
 import weftwork
 from weftwork.store.sweeps import sweep_folder
-from weftwork.study.pool.pool import run_pool
 
 SECTION = """sweep:
   grid: {traffic.senders: [3, 7]}
@@ -44,7 +42,7 @@ def test_a_sweep_ends_in_a_verdict_a_table_and_a_page(command: Command, tmp_path
     assert "4 points, 12 runs, 2 at a time" in found.err
     assert " of memory each, by its keys\n" in found.err
     assert found.out.startswith("Senders 3, size 50KB is best: completion time ")
-    assert "intervals over seeds" in found.out
+    assert "seed by seed" in found.out
     assert "matters most" in found.out
     out = tmp_path / "out"
     table = pq.read_table(out / "table.parquet").to_pylist()
@@ -177,7 +175,7 @@ def test_a_second_sweep_into_the_same_folder_is_refused(command: Command, tmp_pa
 
 
 def test_a_disk_that_fills_says_so_and_how_to_go_on(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weftwork.study.sweep.sweep.run_pool", partial(run_pool, task=fills_the_disk))
+    monkeypatch.setattr("weftwork.study.sweep.sweep.run_point", fills_the_disk)
     arguments = ("sweep", "tiny.yaml", "--set", "traffic.senders=2,3,4,5", "-o", "out", "-j", "1")
     found = command(*arguments)
     assert found.code == 1

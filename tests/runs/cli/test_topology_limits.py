@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command import Command, command_of
+from helpers.own_topology import LIMITS, write_circle
 
 SUPERPOD = """schema: 3
 fabric: {topology: rail-optimized, gpus: 1016, node: dgx-h100, switch: quantum-2}
@@ -123,3 +124,33 @@ def test_what_does_not_go_together_is_refused(command: Command, arguments: list[
     found = command(*arguments)
     assert found.code == 2
     assert re.search(text, found.err), found.err
+
+
+CIRCLE = (
+    "schema: 3\nfabric: {topology: ./circle.py, switches: 5, hosts_per_switch: 2, radix: 8}\n"
+    "traffic: {pattern: incast}\n"
+)
+
+
+def test_a_topology_of_a_users_own_says_its_largest_size(command: Command, tmp_path: Path) -> None:
+    write_circle(tmp_path, functions=LIMITS, fields="limits=limits,")
+    (tmp_path / "circle.yaml").write_text(CIRCLE, encoding="utf-8")
+    lines = command("circle.yaml", "--limits").out.splitlines()
+    assert lines[1] == "Its numbers of switches end a circle: 1,000 of them, 2,000 GPUs. It has 10 (0.5%)."
+    assert json.loads(command("circle.yaml", "--limits", "--json").out)["family"]["sizes"][0]["gpus"] == 2_000
+
+
+def test_a_topology_of_a_users_own_without_a_formula_names_the_field_for_one(command: Command, tmp_path: Path) -> None:
+    write_circle(tmp_path)
+    (tmp_path / "circle.yaml").write_text(CIRCLE, encoding="utf-8")
+    out = command("circle.yaml", "--limits").out
+    assert "no formula is known for the family 'circle', and 'circle.py' says nothing; its Topology(...)" in out
+    assert "limits=." in out
+
+
+def test_wrong_limits_of_a_users_own_topology_are_blamed_on_its_file(command: Command, tmp_path: Path) -> None:
+    write_circle(tmp_path, fields="limits=lambda measured: 7,")
+    (tmp_path / "circle.yaml").write_text(CIRCLE, encoding="utf-8")
+    found = command("circle.yaml", "--limits")
+    assert found.code == 2
+    assert "limits returned a int, wanted a DirectLimits" in found.err

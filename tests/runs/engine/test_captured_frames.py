@@ -10,8 +10,9 @@ from laws.scenarios import random_plan
 
 from weftwork.engine import packet
 from weftwork.engine.capture import CaptureRequest
-from weftwork.engine.outcome import CAPTURE_KINDS, Outcome
+from weftwork.engine.outcome import Outcome
 from weftwork.engine.reference import simulation as reference
+from weftwork.engine.rows.outcome import CAPTURE_KINDS
 
 # Plans 5, 22, 25 and 56 are longer than all of these together. The last ones have REQUESTs, CNPs and PROBEs.
 SEEDS = (*range(5), *range(6, 22), 23, 24, *range(26, 30), 37, 44, 45, 76, 82, 100)

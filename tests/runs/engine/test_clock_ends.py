@@ -12,7 +12,7 @@ from weftwork.base.clock import NEVER_PS
 from weftwork.base.errors import ConfigError
 from weftwork.report.answer import answer
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 
 if TYPE_CHECKING:
     from weftwork.store.runs import Run

@@ -10,7 +10,7 @@ from weftwork.base.clock import MS_PS, NEVER_PS, US_PS
 from weftwork.engine.instants import Fault
 from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import LEAST_WATCH_PS, PAUSE_UNIT_BYTES, PacketInput
-from weftwork.engine.waits import WAIT_KINDS, WAIT_STATES
+from weftwork.engine.rows.waits import WAIT_KINDS, WAIT_STATES
 from weftwork.spec.device import Switch
 from weftwork.spec.transport import Transport
 

@@ -7,8 +7,8 @@ import pytest
 from laws.scenarios import random_plan
 
 from weftwork.engine import packet
-from weftwork.engine.outcome import EVENT_KINDS
 from weftwork.engine.packet_input import DROP_REASONS
+from weftwork.engine.rows.outcome import EVENT_KINDS
 
 SEEDS = (0, 7, 20, 22, 26, 97)
 PLENTY = 1_000_000

@@ -221,7 +221,7 @@ class InterruptedWhenItKnows(_native.PacketEngine):
     def advance(self, budget_s: float) -> bool:
         is_over = super().advance(budget_s)
         failure = self.failure()
-        if failure is not None and failure[3]:
+        if failure is not None and failure["state"]:
             raise KeyboardInterrupt
         return is_over
 

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.findings import mistakes_of, notes_of
 from helpers.tiny import Message, sends, wired
 
 from weftwork.base.clock import MS_PS, US_PS
 from weftwork.base.errors import ConfigError
 from weftwork.engine.headroom import headroom_bytes
 from weftwork.engine.lower import TELEMETRY_BYTES, Fault, lower
-from weftwork.engine.packet_input import HashField, Instant, Op, PacketInput
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference import simulation as reference
-from weftwork.engine.requirements import pause_caveats, reordering_mistakes
+from weftwork.engine.requirements import check_reordering, note_pauses
+from weftwork.engine.rows.fabric import HashField, Instant
+from weftwork.engine.rows.job import Op
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import LoadedPolicy, load
 from weftwork.spec.device import Ecn, HashFunction, Nic, Switch
@@ -178,7 +181,7 @@ def test_pauses_whose_refreshes_would_fill_the_link_are_refused_with_the_remedy(
 
 @pytest.mark.parametrize(("quanta", "is_told"), [(136, True), (137, False)])
 def test_pauses_that_can_expire_are_told(quanta: int, is_told: bool) -> None:  # noqa: FBT001
-    facts = pause_caveats(tree(switch=Switch(pause_quanta=quanta)), Transport(), lossless=1)
+    facts = notes_of(note_pauses, tree(switch=Switch(pause_quanta=quanta)), Transport(), 1)
     assert list(facts) == ["plain.pause_quanta"] * is_told
     assert not is_told or "137 or more are safe" in facts["plain.pause_quanta"].text
 
@@ -373,9 +376,9 @@ def test_a_policy_that_needs_marks_is_refused_where_none_can_be() -> None:
 
 def test_spraying_under_go_back_n_is_found() -> None:
     spray = load("path_selection", "spray")
-    wrong = reordering_mistakes(Transport(), spray, load("port_selection", "ecmp"))
+    wrong = mistakes_of(check_reordering, Transport(), (spray, load("port_selection", "ecmp")))
     assert [mistake.path for mistake in wrong] == ["transport.path_selection"]
-    assert reordering_mistakes(Transport(reorder_tolerant=True), spray) == []
+    assert mistakes_of(check_reordering, Transport(reorder_tolerant=True), (spray,)) == []
 
 
 def instants_of(faults: list[Fault], fabric: Fabric, delay_ps: int = MS_PS) -> list[tuple[int, str, int]]:

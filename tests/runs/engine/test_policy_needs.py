@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import resources
 from itertools import chain
 from pathlib import Path
 
 import pytest
+from helpers.findings import mistakes_of, notes_of
 
 import weftwork
+from weftwork.base.caveat import mismatch_texts
 from weftwork.engine.packet_input import PacketInput
-from weftwork.engine.requirements import reordering_caveats, reordering_mistakes, requirement_mistakes
+from weftwork.engine.requirements import check_reordering, check_requirements, note_reordering
 from weftwork.policies.load import LoadedPolicy, load, policy_names
 from weftwork.policies.needed import needed
 from weftwork.spec.transport import Transport
@@ -60,10 +63,10 @@ def test_cut_packets_come_from_a_transport_that_cuts(
     trimmed: LoadedPolicy, transport: Transport, told: str | None
 ) -> None:
     fabric = fabric_of(topology="leaf-spine", leaves=2, spines=1, hosts_per_leaf=1)
-    mistakes = requirement_mistakes(fabric, transport, (trimmed, None, load("port_selection", "ecmp")))
+    mistakes = mistakes_of(check_requirements, fabric, transport, (trimmed, None, load("port_selection", "ecmp")))
     assert [mistake.path for mistake in mistakes] == (["transport.congestion_control"] if told else [])
     assert told is None or told in mistakes[0].text
-    assert requirement_mistakes(fabric, transport, (load("congestion_control", "none"), None, None)) == []
+    assert mistakes_of(check_requirements, fabric, transport, (load("congestion_control", "none"), None, None)) == []
 
 
 def test_the_transport_of_the_catalogue_cuts_packets_where_it_is_told_to(trimmed: LoadedPolicy, tmp_path: Path) -> None:
@@ -95,23 +98,24 @@ def test_the_kit_has_a_network_that_cuts_for_a_policy_that_hears_of_it(
 
 def test_a_policy_that_moves_flows_is_allowed_and_told_of(tmp_path: Path) -> None:
     letflow = load("port_selection", "letflow")
-    assert reordering_mistakes(Transport(), letflow, None) == []
-    (caveat,) = reordering_caveats(Transport(), None, letflow).values()
+    assert mistakes_of(check_reordering, Transport(), (letflow, None)) == []
+    (caveat,) = notes_of(note_reordering, Transport(), (None, letflow)).values()
     assert (caveat.subject, caveat.kind) == ("transport.port_selection", "note")
     assert "'letflow' moves flows" in caveat.text
     assert "goes back for them; transport.reorder_tolerant: true would keep them" in caveat.text
-    (late,) = reordering_caveats(Transport(recovery="timeout"), None, letflow).values()
+    (late,) = notes_of(note_reordering, Transport(recovery="timeout"), (None, letflow)).values()
     assert "waits for a timeout" in late.text
     tolerant: tuple[Callable[[], Transport], ...] = (
         lambda: Transport(reorder_tolerant=True),
         lambda: Transport(recovery="selective-repeat"),
     )
     for made in tolerant:
-        assert reordering_caveats(made(), letflow) == {}
-    assert reordering_caveats(Transport(), load("port_selection", "spray"), load("port_selection", "ecmp")) == {}
+        assert notes_of(note_reordering, made(), (letflow,)) == {}
+    sprays = (load("port_selection", "spray"), load("port_selection", "ecmp"))
+    assert notes_of(note_reordering, Transport(), sprays) == {}
     moved, kept = (weftwork.prepare(scenario(tmp_path, f"port_selection: {name}")) for name in ("letflow", "ecmp"))
-    assert "transport.port_selection" in moved.fabric.caveats
-    assert "transport.port_selection" not in kept.fabric.caveats
+    assert "transport.port_selection" in moved.notes
+    assert "transport.port_selection" not in kept.notes
 
 
 @pytest.mark.parametrize(
@@ -171,7 +175,7 @@ def test_a_control_that_measures_the_host_is_told_of_one_that_takes_everything_a
     text = TRIMMED.replace('"trimming"', '"rtt"').replace("TRIM", "ACK")
     control.write_text(text.replace("9000.0", "9e3 + signal.host_delay_ps"), encoding="utf-8")
     told = {
-        name: weftwork.prepare(scenario(tmp_path, f"congestion_control: {used}", nic)).fabric.caveats
+        name: weftwork.prepare(scenario(tmp_path, f"congestion_control: {used}", nic)).notes
         for name, used, nic in (
             ("fast", control, ""), ("slow", control, ", nic: {pcie_rate: 500Gbps}"), ("other", "none", ""),
         )
@@ -188,3 +192,38 @@ def scenario(folder: Path, transport: str, fabric: str = "") -> weftwork.Scenari
         encoding="utf-8",
     )
     return weftwork.read_scenario(file)
+
+
+def test_a_run_says_that_a_step_reads_what_no_need_fills(tmp_path: Path) -> None:
+    """It reads 0 and looks right: the kit finds it, and a run says it behind its first lines."""
+    hears = TRIMMED.replace("Kind.TRIM:", "Kind.ACK and signal.rtt_ps > 1000:").replace("Kind.TRIM}", "Kind.ACK}")
+    for need in ('"rtt"', ""):
+        file = tmp_path / f"control{len(need)}.py"
+        file.write_text(hears.replace('{"trimming"}', f"({{{need}}})" if need else "()"), encoding="utf-8")
+        texts = mismatch_texts(weftwork.prepare(scenario(tmp_path, f"congestion_control: {file}")).notes.values())
+        wanted = () if need else (
+            "'control0': a step reads signal.rtt_ps, always 0 without the need; add 'rtt' to needs",
+        )  # fmt: skip
+        assert texts == wanted
+
+
+def test_a_run_says_each_of_several_needs_that_are_missing(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    hears = TRIMMED.replace("Kind.TRIM:", "Kind.ACK and signal.rtt_ps > 1000 + signal.entropy:")
+    file.write_text(hears.replace("Kind.TRIM}", "Kind.ACK}").replace('{"trimming"}', "()"), encoding="utf-8")
+    prepared = weftwork.prepare(scenario(tmp_path, f"congestion_control: {file}"))
+    texts = mismatch_texts(prepared.notes.values())
+    assert [need for need in ("rtt", "entropy") if not any(f"add '{need}' to needs" in text for text in texts)] == []
+
+
+def test_flows_say_that_a_balancer_is_taken_as_it_declares_itself(tmp_path: Path) -> None:
+    """What it does upon marks is not simulated, and a run that looks adaptive is a run of even spraying."""
+    template = resources.files("weftwork.templates").joinpath("path_selection.py").read_text(encoding="utf-8")
+    file = tmp_path / "mine.py"
+    file.write_text(template, encoding="utf-8")
+    made = scenario(tmp_path, f"path_selection: {file}, reorder_tolerant: true")
+    on_flows = made.model_copy(update={"engine": made.engine.model_copy(update={"fidelity": "flow"})})
+    run = weftwork.run(on_flows, out=tmp_path / "run", what_if="none")
+    (caveat,) = (caveat for caveat in run.caveats if caveat.subject == "transport.path_selection")
+    assert caveat.kind == "assumed"
+    assert "spreads='evenly'); it also reacts to marks, which flows do not have" in caveat.text

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from helpers.findings import sound
 from helpers.tiny import Message, packet_input_of, pair, sends
 
 from weftwork.base.clock import US_PS
 from weftwork.base.errors import ConfigError
 from weftwork.engine import packet
-from weftwork.engine.outcome import SERIES_KINDS
 from weftwork.engine.packet import Series, StateField
 from weftwork.engine.reference.simulation import Simulation
+from weftwork.engine.rows.outcome import SERIES_KINDS
 from weftwork.study.prepare.recorded_state import recorded_state
 
 if TYPE_CHECKING:
@@ -78,9 +79,7 @@ def fields_of(engine_input: PacketInput) -> tuple[StateField, ...]:
         "congestion_control": engine_input.congestion_control,
         "path_selection": engine_input.path_selection,
     }
-    fields, mistakes = recorded_state(NAMES, policies)
-    assert mistakes == []
-    return fields
+    return sound(recorded_state, NAMES, policies)
 
 
 def expected(sender: Any, name: str) -> float:

@@ -325,7 +325,7 @@ def test_what_numba_refuses_names_the_users_line(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("WEFTWORK_CACHE_DIR", str(tmp_path / "cache"))
     path = mine(tmp_path, "state.count = len('a text' + signal.draw)")
     with monkeypatch.context() as patched:
-        from weftwork.policies import load as module
+        from weftwork.policies import policy_file as module
         from weftwork.policies.check import Checked
 
         patched.setattr(module, "check_step", lambda *_: Checked(functions={"step", "third"}))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 
 RATE_BPS = 400e9
 MTU = 4096

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from weftwork.cli.list import list_kind
-from weftwork.policies.routings import ROUTINGS
+from weftwork.spec.routings import ROUTINGS
 
 
 def test_the_list_has_sentence_source_and_channels(capsys: pytest.CaptureFixture[str]) -> None:

@@ -208,6 +208,16 @@ def test_processes_share_a_port_by_the_numbers_of_their_queue_pairs(ends: Callab
     assert not second.port.counters
 
 
+@pytest.mark.parametrize("wires", [("rocev2", "rocev2"), ("rocev2-udp", "rocev2-udp"), ("rocev2", "rocev2-udp")])
+def test_processes_of_a_user_hand_packets_over_where_their_wire_does(
+    wires: tuple[str, str], ends: Callable[..., DeviceEnd]
+) -> None:
+    a, b = (ends(HERE.format(number), wire=wire) for number, wire in zip((6, 7), wires, strict=True))
+    move(*join(a, b))
+    for end, wire in zip((a, b), wires, strict=True):
+        assert (end.port.counters["by_line"] > 0) == (wire == "rocev2")
+
+
 def test_what_comes_to_the_wrong_process_is_handed_on(ends: Callable[..., DeviceEnd]) -> None:
     first, second, third = (ends(HERE.format(4)) for _ in range(3))
     first.device.close()  # the system moves the socket of the third process to the place of the first
@@ -215,7 +225,7 @@ def test_what_comes_to_the_wrong_process_is_handed_on(ends: Callable[..., Device
     assert late.port.slot == 0
     third.device.__enter__()
     second.device.__enter__()
-    peer = ends(HERE.format(5))
+    peer = ends(HERE.format(5), wire="rocev2-udp")
     move(*join(peer, late))
     assert third.port.counters["handed_on"] > 0
 
@@ -228,26 +238,19 @@ def test_a_service_belongs_to_one_process(ends: Callable[..., DeviceEnd]) -> Non
 
 
 def test_a_datagram_that_is_handed_on_comes_behind_those_that_were_sent_before(
-    ends: Callable[..., DeviceEnd], monkeypatch: pytest.MonkeyPatch
+    ends: Callable[..., DeviceEnd],
 ) -> None:
     first, second = ends(HERE.format(4)).port, ends(HERE.format(4)).port
+    far = ends(HERE.format(5), wire="rocev2-udp").port
     assert isinstance(first, SharedUdpPort)
     assert isinstance(second, SharedUdpPort)
+    assert isinstance(far, SharedUdpPort)
     close = BTH.pack(Opcode.UD_SEND_ONLY, 0, 0xFFFF, 1, 0) + bytes(24) + CmDisconnectRequest.ATTRIBUTE.to_bytes(2)
     close += bytes(10) + bytes([second.slot]) + bytes(20)
     ack = BTH.pack(Opcode.ACKNOWLEDGE, 0, 0xFFFF, second.slot << 16 | 5, 0)
-    look = second._receive_handed_on
-
-    def look_late() -> Datagram | None:
-        """Both datagrams arrive after the socket was found empty."""
-        for payload in (ack, close):
-            first.send(Datagram(first.address, first.address, 50_000, (payload,)))
-        return look()
-
-    monkeypatch.setattr(second, "_receive_handed_on", look_late)
-    found = [second.receive()]
-    monkeypatch.setattr(second, "_receive_handed_on", look)
-    found += [second.receive(), second.receive()]
+    for sender, payload in ((far, ack), (first, close)):
+        sender.send(Datagram(sender.address, first.address, 50_000, (payload,)))
+    found = [second.receive() for _ in range(3)]
     assert [bytes(one.payload()) for one in found if one is not None] == [ack, close]
 
 
@@ -269,7 +272,7 @@ def test_a_forked_process_leaves_devices_to_its_parent(ends: Callable[..., Devic
         assert os.read(ready[0], 6) == b"closed"
         end.device.close()
         # with a socket of the child the system would still count three, and give slot 1 to the second
-        a, b = ends(HERE.format(4)), ends(HERE.format(4))
+        a, b = (ends(HERE.format(4), wire="rocev2-udp") for _ in range(2))
         assert (a.port.slot, b.port.slot) == (0, 1)
         move(*join(a, b))
         assert a.port.counters["handed_on"] == b.port.counters["handed_on"] == 0

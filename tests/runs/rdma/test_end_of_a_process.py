@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from helpers.rdma_devices import DeviceEnd
 
 from weftwork import rdma
 from weftwork.base.errors import UsageError
 from weftwork.rdma.drivers.lives import ProcessLives
+from weftwork.rdma.queue_pair import EventType
+from weftwork.rdma.verbs import QpState, QpType, WcStatus, WrOpcode
 
 ADDRESS = "127.{}.{}.77".format(*divmod(os.getpid() % 60_000, 250))
 PATIENCE_S = 60.0
@@ -87,6 +90,56 @@ def test_a_process_that_closes_is_told_by_its_message_and_not_by_its_end() -> No
         assert listener.device.port.counters["peer_processes_ended"] == 0
 
 
+BY_HAND = """
+import sys
+from weftwork import rdma
+from weftwork.rdma.verbs import QpAttr, QpState, QpType
+address, kind, peer = sys.argv[1], sys.argv[2], int(sys.argv[3])
+device = rdma.RdmaDevice(address)
+cq = device.create_cq(16)
+qp = device.create_qp(device.alloc_pd(), QpType[kind], (cq, cq))
+attr = QpAttr(remote_address=device.port.address, dest_qp_num=peer)
+for state in (QpState.INIT, QpState.RTR, QpState.RTS):
+    device.modify_qp(qp, state, attr)
+print(qp.qp_num, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(("kind", "is_busy"), [("RC", True), ("RC", False), ("UC", False)])
+def test_queue_pairs_that_were_joined_by_hand_hear_of_it(kind: str, *, is_busy: bool) -> None:
+    end = DeviceEnd(ADDRESS, qp_type=QpType[kind])
+    with end.device, program(BY_HAND, ADDRESS, kind, str(end.qp.qp_num)) as peer:
+        end.to_rts(end.port.address, int(line_of(peer)), timeout=0)  # no clock runs
+        end.post_recv(end.memory[:8])
+        if is_busy:
+            os.kill(peer.pid, signal.SIGSTOP)
+            end.post(WrOpcode.RDMA_WRITE, end.memory[:8], end)
+        peer.kill()
+        statuses = [end.next().status for _ in range(1 + is_busy)]
+        assert statuses == [WcStatus.RETRY_EXC_ERR] * is_busy + [WcStatus.WR_FLUSH_ERR]
+        assert end.qp.state is QpState.ERR
+        event = end.device.get_async_event()
+        assert event is not None
+        assert event.event_type is EventType.QP_FATAL
+        assert end.device.port.counters["peer_processes_ended"] == 1
+
+
+def test_a_fork_that_closes_its_copies_leaves_the_watch_to_its_parent() -> None:
+    """The events are shared with the fork: what it took from them, the parent would never hear of."""
+    with rdma.listen(ADDRESS, 0) as listener, program(CLIENT, ADDRESS, str(listener.port)) as client:
+        connection = listener.get_request().wait(PATIENCE_S)
+        connection.accept().wait(PATIENCE_S)
+        assert line_of(client) == "connected"
+        child = os.fork()
+        if child == 0:  # `os.register_at_fork` has closed its copies
+            os._exit(0)
+        os.waitpid(child, 0)
+        client.kill()
+        connection.closed.wait(PATIENCE_S)
+        assert listener.device.port.counters["peer_processes_ended"] == 1
+
+
 def readable(lives: ProcessLives) -> bool:
     return bool(select.select([lives], [], [], 0)[0])
 
@@ -107,6 +160,20 @@ def test_lives_are_watched_while_somebody_wants_it() -> None:
     here.leave(names[2])
     third.close()
     assert here.ended() == []
+    here.close()
+
+
+@pytest.mark.parametrize(("others", "is_watched"), [((), True), ((7,), False), (None, False)])
+def test_another_user_is_believed_where_nobody_else_receives(
+    others: tuple[int, ...] | None, *, is_watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"\0weftwork-rdma-test/{os.getpid()}/foreign"
+    here, there = ProcessLives(f"{name}/1"), ProcessLives(name)
+    owner = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)  # as the process that watches
+    here.watch(name, lambda: frozenset({owner, *others}) if others is not None else frozenset())
+    there.close()
+    assert here.ended() == ([name] if is_watched else [])
     here.close()
 
 

@@ -20,7 +20,7 @@ from weftwork.report.culprit_marks import FaultTime, fault_times, is_culprit_row
 from weftwork.report.figures.gantt import gantt
 from weftwork.report.page import run_page
 from weftwork.report.pipeline import read_pipeline
-from weftwork.spec.answer import Culprit
+from weftwork.spec.answer import Culprit, CulpritIds
 from weftwork.store.runs import Run
 
 TRAINING = """schema: 3
@@ -29,7 +29,7 @@ training: {model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 24}
 """
 SOMEBODY = Culprit(
     kind="gpu", name="GPU 3", key="stragglers.0", text="is slow", cost_s=1.0, cost_share=0.1, how="simulated",
-    of="the run",
+    of="the run", ids=CulpritIds(gpus=(3,)),
 )  # fmt: skip
 
 
@@ -114,15 +114,23 @@ def test_rows_of_the_culprit_are_those_of_its_gpu_stage_or_job(tmp_path: Path) -
     assert pipeline is not None
     rows = [replace(row, gpu=place) for place, row in enumerate(pipeline.rows)]
 
-    def marked(culprit: Culprit, jobs: int = 1) -> list[int]:
-        return [place for place, row in enumerate(rows) if is_culprit_row(culprit, row, jobs=jobs)]
+    def marked(culprit: Culprit, *jobs: str) -> list[int]:
+        return [place for place, row in enumerate(rows) if is_culprit_row(culprit, row, jobs=jobs or ("pretrain",))]
+
+    def stage(number: int, job: int = 0) -> Culprit:
+        return replace(SOMEBODY, kind="stage", ids=CulpritIds(jobs=(job,), stage=number))
+
+    def of_jobs(*places: int) -> Culprit:
+        return replace(SOMEBODY, kind="job", ids=CulpritIds(jobs=places))
 
     assert marked(SOMEBODY) == [3]
-    assert marked(replace(SOMEBODY, kind="stage", name="stage 1")) == [1]
-    assert marked(replace(SOMEBODY, kind="stage", name="stage 2 of pretrain"), jobs=2) == [2]
-    assert marked(replace(SOMEBODY, kind="stage", name="stage 2 of another"), jobs=2) == []
-    assert marked(replace(SOMEBODY, kind="job", name="pretrain")) == [0, 1, 2, 3]
-    assert marked(replace(SOMEBODY, kind="link", name="GPU 3")) == []
+    assert marked(stage(1)) == [1]
+    assert marked(stage(2, job=1), "another", "pretrain") == [2]
+    assert marked(stage(2), "another", "pretrain") == []
+    assert marked(of_jobs(1), "another", "pretrain") == [0, 1, 2, 3]
+    assert marked(of_jobs(0, 1), "another", "pretrain") == []  # who of several is to blame is not known
+    assert marked(replace(SOMEBODY, kind="link")) == []
+    assert marked(replace(SOMEBODY, ids=None)) == []  # a folder of an earlier version
 
 
 def test_bands_stay_inside_the_chart(tmp_path: Path) -> None:

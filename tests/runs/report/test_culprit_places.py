@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +16,10 @@ from helpers.shown import page_of, section
 
 from weftwork.report.culprit_places import culprit_place
 from weftwork.report.page import run_page
-from weftwork.spec.answer import Culprit
+from weftwork.spec.answer import Culprit, CulpritIds
 from weftwork.store.runs import Run
+from weftwork.study.answer.ids import ids_of_stage
+from weftwork.study.prepare.prepare import prepare, read_scenario
 
 TRAINING = """schema: 3
 fabric: {{topology: rail-optimized, gpus: 32, node: dgx-h100, switch: tomahawk-5}}
@@ -45,9 +47,19 @@ def with_culprit(run: Run, culprit: Culprit) -> Run:
     """The run with another culprit in its folder."""
     file = run.path / "summary.json"
     document = json.loads(file.read_text(encoding="utf-8"))
-    document["answer"]["culprit"] |= {"kind": culprit.kind, "name": culprit.name}
+    ids = None if culprit.ids is None else asdict(culprit.ids)
+    document["answer"]["culprit"] |= {"kind": culprit.kind, "name": culprit.name, "ids": ids}
     file.write_text(json.dumps(document), encoding="utf-8")
     return Run(run.path)
+
+
+def ids_at(run: Run, *names: str) -> CulpritIds:
+    """Ids of links or nodes by their names."""
+    nodes = [row["node"] for name in names for row in run.table("nodes").to_pylist() if row["name"] == name]
+    links = run.links.to_pylist()
+    of_links = [row["port"] for name in names for row in links if row["link"] == name]
+    of_nodes = [row["port"] for node in nodes for row in links if node in (row["node"], row["peer"])]
+    return CulpritIds(ports=(*of_links, *of_nodes), nodes=tuple(nodes))
 
 
 def named(table: pa.Table, key: str, numbers: frozenset[int]) -> set[str]:
@@ -99,7 +111,7 @@ def test_a_slow_nic_is_its_server_and_the_link_of_that_port(gallery: Gallery) ->
 
 def test_a_switch_to_blame_is_outlined_with_all_its_links(gallery: Gallery, tmp_path: Path) -> None:
     run = gallery.copy(gallery("permutation"), tmp_path / "run")
-    run = with_culprit(run, replace(culprit(run), kind="switch", name="spine1"))
+    run = with_culprit(run, replace(culprit(run), kind="switch", name="spine1", ids=ids_at(run, "spine1")))
     links = {f"{a}->{b}" for leaf in ("leaf0", "leaf1") for a, b in ((leaf, "spine1"), ("spine1", leaf))}
     assert places(run) == (links, {"spine1"})
     lines, names = outlined(section(run_page(run), "fabric"))
@@ -114,26 +126,30 @@ def test_the_server_of_a_slow_gpu_is_outlined(gallery: Gallery) -> None:
     assert outlined(section(run_page(run), "fabric")) == (["host2"], ["GPU 21, to blame"])
 
 
-def test_the_servers_of_a_stage_are_outlined_where_its_ranks_follow_each_other(
-    gallery: Gallery, tmp_path: Path
-) -> None:
+def test_the_servers_of_a_stage_are_outlined_wherever_its_ranks_are(gallery: Gallery, tmp_path: Path) -> None:
     run = gallery.copy(trained(gallery, "", pipeline=2), tmp_path / "packed")
-    blamed = replace(culprit(run), kind="stage", name="stage 1")
-    packed = with_culprit(run, blamed)
-    assert places(packed) == (set(), {"host2", "host3"})
-    other = gallery.copy(run, tmp_path / "other")
-    file = other.path / "scenario.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("placement: packed", "placement: random"))
-    assert culprit_place(with_culprit(Run(other.path), blamed)) is None
+    prepared = prepare(read_scenario(run.path / "scenario.yaml"))
+    blamed = replace(culprit(run), kind="stage", name="stage 1", ids=ids_of_stage(prepared, 0, 1))
+    assert places(with_culprit(run, blamed)) == (set(), {"host2", "host3"})
+    random = prepare(read_scenario(run.path / "scenario.yaml", {"training.placement": "random"}))
+    stages = [ids_of_stage(random, 0, stage) for stage in (0, 1)]
+    placement = random.job.placement
+    for stage, ids in enumerate(stages):
+        ranks = range(16 * stage, 16 * stage + 16)  # the order of ranks has the pipeline last
+        assert set(ids.nodes) == {int(random.fabric.hosts[placement.host[rank]]) for rank in ranks}
+        assert (ids.stage, ids.jobs, ids.ranks) == (stage, (0,), ())
+    assert {len(ids.nodes) for ids in stages} != {2}  # so that packed servers would be wrong
 
 
 def test_nobody_has_a_place_where_none_is_to_blame(gallery: Gallery, tmp_path: Path) -> None:
     run = gallery.copy(gallery("permutation"), tmp_path / "run")
-    link = with_culprit(run, replace(culprit(run), kind="link", name="leaf0-spine1"))
+    ids = ids_at(run, "leaf0-spine1")
+    link = with_culprit(run, replace(culprit(run), kind="link", name="leaf0-spine1", ids=ids))
     assert places(link)[0] == {"leaf0->spine1", "spine1->leaf0"}
-    alike = with_culprit(run, replace(culprit(run), kind="nic", name="host2 and 1,234 like it"))
+    both = ids_at(run, "host2", "host1")
+    alike = with_culprit(run, replace(culprit(run), kind="nic", name="host2 and 1 like it", ids=both))
     assert places(alike) == ({"host2->leaf0", "leaf0->host2"}, {"host2"})
-    html = run_page(with_culprit(run, replace(culprit(run), kind="setting", name="leaf0-spine1")))
+    html = run_page(with_culprit(run, replace(culprit(run), kind="setting", name="leaf0-spine1", ids=ids)))
     assert outlined(section(html, "fabric")) == ([], [])
     assert "outlined" not in section(html, "fabric").text
 

@@ -40,10 +40,12 @@ def written(folder: Path, document: object) -> Path:
     [
         ("{", "is no JSON"),
         ("[]", "lacks budget_usd, by, candidates; write it again with: weftwork design a.yaml -o out"),
-        (design_document(candidates=[{"name": "f001"}]), r"lacks candidates\[0\].closed_form_ps"),
-        (design_document(candidates=[3]), r"lacks candidates\[0\].closed_form_ps"),
+        (design_document(candidates=[{"name": "f001"}]), r"lacks candidates\[0\].cables"),
+        (design_document(candidates=[3]), r"lacks candidates\[0\].cables"),
         (design_document(pruned=[{}]), r"lacks pruned\[0\].better"),
         (design_document(candidates=[fabric("../../etc", money=1, power=1, ms=1)]), "names a candidate '../../etc'"),
+        (design_document() | {"end": "melted"}, "has the end 'melted', wanted done, interrupted, full"),
+        (design_document() | {"end": ["done"]}, "has the end"),
         (design_document(), r"fabrics/f001.yaml  cannot be read: No such file"),
     ],
 )
@@ -75,8 +77,10 @@ def test_a_real_design_makes_a_page(tmp_path: Path) -> None:
     document = json.loads(json.dumps(document_of(found)))
     page = design_page(document, "out", RESUME, {one.name: fabric_named(found, one.name) for one in found.ran})
     text = text_of(page)
-    assert f"Take {found.knee}" in text
+    assert f"Take {found.choice.name}" in text
     assert "Closed forms alone" in text
+    assert "Measured times: no measurement like this: published times were compared with runs" in text
+    assert {one["interval"]["low"] for one in document["candidates"]} == {None}
     for one in found.ran:
         assert f"fabric-{one.name}" in Page(page).ids
     assert "gpus: 64" in text

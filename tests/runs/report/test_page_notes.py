@@ -11,7 +11,7 @@ from helpers.pages import Page, leaf_spine, plain
 
 from weftwork.report.page import run_page
 from weftwork.store.runs import open_run
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 
 
 def test_events_that_were_not_kept_are_flagged_at_the_top_and_told_at_the_end(gallery: Gallery, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from helpers.gallery import Gallery
@@ -43,6 +44,20 @@ def test_a_flow_that_pfc_held_back_is_a_victim_with_its_full_port(gallery: Galle
     assert f"was full, so that leaf0 paused {row['paused at']}" in run.answer.culprit.text
     assert set(leads(html)) <= set(Page(html).ids)
     assert len(leads(html)) == 2
+
+
+def test_the_answer_and_the_page_read_one_table(gallery: Gallery, tmp_path: Path) -> None:
+    run = gallery.copy(gallery("victim"), tmp_path / "run")
+    (victim,) = run.victims.to_pylist()
+    names = dict(zip(run.links["port"].to_pylist(), run.links["link"].to_pylist(), strict=True))
+    (flow,) = run.query("select f.* from flows f join victims using (flow)").to_pylist()
+    assert (flow["source"], flow["destination"]) == ("host10", "host2")
+    assert names[victim["root_port"]] == run.answer.culprit.name == "host0-leaf0"
+    assert 0.5 <= victim["lost_share"] <= 1 - flow["ideal_fct_ps"] / flow["fct_ps"]
+    assert victim["is_root_paused"] == 0
+    # a folder of an earlier version has no such table, and its page no victims
+    (run.path / "victims.parquet").unlink()
+    assert "victims" not in Page(run_page(run)).ids
 
 
 def test_without_pauses_there_is_no_victim(gallery: Gallery) -> None:

@@ -23,11 +23,12 @@ from weftwork.report.answer import answer, print_answer
 from weftwork.report.figures.gantt import packed
 from weftwork.report.network_flows import network_flows
 from weftwork.report.page import run_page
-from weftwork.report.pipeline import EXPOSED, KINDS, is_training, read_pipeline, time_by_kind
+from weftwork.report.pipeline import KINDS, is_training, read_pipeline, time_by_kind
 from weftwork.report.words import amount
 from weftwork.spec.scenario.reliability import Reliability
+from weftwork.spec.time_kinds import COMMUNICATION
 from weftwork.store.runs import Run, open_run
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 from weftwork.workload.reliability import goodput
 
 ROUTING = Caveat(subject="pretrain.iteration_ps", kind="approximate", text="5 % at most.")
@@ -48,7 +49,7 @@ def test_the_time_of_an_average_gpu_adds_up_to_the_iteration(two: Run) -> None:
     for job in two.table("jobs").to_pylist():
         spent = time_by_kind(two, job["job"])
         assert sum(spent.values()) == pytest.approx(job["iteration_ps"])
-        assert sum(spent.get(kind, 0) for kind in EXPOSED) == pytest.approx(job["exposed_ps"], rel=1e-6)
+        assert sum(spent.get(kind, 0) for kind in COMMUNICATION) == pytest.approx(job["exposed_ps"], rel=1e-6)
         assert list(spent) == [kind for kind in KINDS if kind in spent]
 
 

@@ -72,7 +72,8 @@ def test_the_folder_holds_what_the_design_names(tmp_path: Path) -> None:
     assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [
         "activities.parquet", "collectives.parquet", "events.parquet", "flows.parquet", "jobs.parquet",
         "links.parquet", "nodes.parquet", "paths.parquet", "provenance.json", "rates.parquet", "scenario.yaml",
-        "segments.parquet", "summary.json", "tiers.parquet", "timeline.parquet", "what_if.parquet",
+        "segments.parquet", "summary.json", "tiers.parquet", "timeline.parquet", "victims.parquet",
+            "what_if.parquet",
     ]  # fmt: skip
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
 

@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.results.results import Results, results
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import Results, execute, results
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,11 +28,11 @@ from weftwork.spec.transport import Transport
 from weftwork.store.runs import Run, open_run
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.prepare.prepared import Prepared
+from weftwork.study.record.run import run_scenario
 from weftwork.study.results.compare_runs import compare_runs
 from weftwork.study.results.ideal import ideal_times_ps
+from weftwork.study.results.seeds import interval
 from weftwork.study.run.execute import Progress
-from weftwork.study.run.run import run_scenario
-from weftwork.study.run.seeds import interval
 from weftwork.topology.assemble import assemble, links_between
 from weftwork.workload.traffic.patterns.incast import incast
 
@@ -250,7 +250,7 @@ def test_interrupted_seeds_keep_the_whole_ones(write: Write, tmp_path: Path) -> 
 def test_an_interrupt_while_a_run_is_prepared_leaves_nothing(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weftwork.study.run.run.prepare", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr("weftwork.study.record.run.prepare", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
     file = write(INCAST)
     with pytest.raises(KeyboardInterrupt):
         run_scenario(file, out=tmp_path / "run", seeds=2)
@@ -288,7 +288,7 @@ def test_seeds_are_there_as_soon_as_they_have_finished(
             os.kill(os.getpid(), signal.SIGINT)
         return prepare(scenario, **options)
 
-    monkeypatch.setattr("weftwork.study.run.run.prepare", prepare_two)
+    monkeypatch.setattr("weftwork.study.record.run.prepare", prepare_two)
     run = run_scenario(write(INCAST), out=tmp_path / "run", seeds=4)
     assert seen == [("interrupted", [1], 1), ("interrupted", [1, 2], 2)]
     assert (run.status, [part.status for part in run.seeds]) == ("interrupted", ["complete", "complete"])

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from helpers.gallery import CANONICAL, Gallery, runs_made
 
+from weftwork.spec.numbers import declared
+
 TESTS = Path(__file__).parents[2]
 README = (CANONICAL / "README.md").read_text(encoding="utf-8")
 SMALL = """schema: 3
@@ -77,3 +79,13 @@ def test_two_processes_make_one_run(tmp_path: Path) -> None:
     started = {process.communicate()[0] for process in processes}
     assert len(started) == runs_made(tmp_path / "gallery") == 1
     assert started != {""}
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in CANONICAL.glob("*.yaml")))
+def test_every_number_of_a_summary_has_its_row(gallery: Gallery, name: str) -> None:
+    """With its unit, so that what reads the list tells the same of it."""
+    summary = gallery(name).summary
+    assert summary
+    assert {key: number["unit"] for key, number in summary.items()} == {
+        key: row.unit for key in summary if (row := declared(key)) is not None
+    }

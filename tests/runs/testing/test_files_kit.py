@@ -12,6 +12,8 @@ from weftwork.testing.checks import CHECKS
 from weftwork.testing.declarations import declaration_findings
 from weftwork.testing.files import FileReport, check_file
 
+SETTINGS = {"suspect": {"traffic.size": "16KiB"}}  # runs of traffic alone, which are enough here
+
 
 def broken(tmp_path: Path, kind: str, old: str, new: str) -> FileReport:
     """What is found in a template of which one text is changed."""
@@ -19,7 +21,7 @@ def broken(tmp_path: Path, kind: str, old: str, new: str) -> FileReport:
     assert old in text
     file = tmp_path / "broken.py"
     file.write_text(text.replace(old, new), encoding="utf-8")
-    return check_file(file)
+    return check_file(file, SETTINGS.get(kind, {}))
 
 
 @pytest.mark.parametrize(
@@ -52,6 +54,19 @@ def broken(tmp_path: Path, kind: str, old: str, new: str) -> FileReport:
         ("traffic", "workers + (worker + stripe) % storage for", "worker for", "makes_a_job", "it cannot run"),
         ("transport", '"name": "rocev2 over ipv6"', '"ack_every": 9', "carries_messages", "ack_every is 9"),
         ("transport", "if keys.vlan_tag and", "if 1 / 0 and", "reads_its_keys", "ZeroDivisionError"),
+        ("suspect", 'suspects, key="fabric.switch.f', 'suspects, key="fabric.switch.b', "names_its_key",
+         "key 'fabric.switch.borwarding_latency' is no key of a scenario; did you mean"),
+        ("suspect", 'text=f"forward', 'text="forward', "suspects_in_words", "have the placeholder '{format_quantity"),
+        ("suspect", 'name="slow switches"', 'name="setting"', "suspects_in_words", "does not say which setting it is"),
+        ("suspect", "1 - FAST_PS / slowest_ps", "7 / 5", "suspects_in_words", "wanted a share from 0 to 1"),
+        ("suspect", "1 - FAST_PS / slowest_ps", "0.001", "bound_holds", "above its bound_share of 0.1%"),
+        ("suspect", "changed(what_if.on_fabric, switches=fast)", "lambda run: run", "bound_holds", "the run itself"),
+        ("suspect", "changed(what_if.on_fabric, switches=fast)", "lambda run: 1", "bound_holds", "returned a int"),
+        ("suspect", 'text=f"forward', "text=f\"{__import__('time').perf_counter_ns()} forward",
+         "same_run_same_suspects", "asked twice about one run"),
+        ("suspect", "    fast = tuple(", '    fabric.links["delay_ps"][:] = 1\n    fast = tuple(',
+         "leaves_the_run_as_it_was", "prepared.fabric of the run are changed"),
+        ("suspect", "FAST_PS = 300_000", "FAST_PS = 10**9", "has_a_suspect", "no small run has a suspect"),
     ],
 )  # fmt: skip
 def test_a_template_that_is_broken_is_found_out(
@@ -139,6 +154,8 @@ RATE = "state.rate_bps = 1e9 + signal.{}"
         ("congestion_control", CONTROL, "pass", "pass", ON_ACK + ", needs={'request'}", "needs hold 'request'"),
         ("congestion_control", CONTROL, "pass", "pass", ON_ACK + ", needs={'hops-left'}", "needs hold 'hops-left'"),
         ("congestion_control", CONTROL, "pass", "pass", ON_ACK + ", moves_departures=True", "moves_departures is"),
+        ("congestion_control", CONTROL, "pass", "pass", SIGNALS.format("Kind.SEND") + ", is_loss_based=True",
+         "is_loss_based is"),
         ("congestion_control", CONTROL, "pass", "if signal.kind == Kind.TIMER: state.rate_bps = 1e9", ON_ACK,
          "a step asks for TIMER, which it does not get; it comes where the step sets timer_at_ps"),
         ("path_selection", PATH, "", ACKED.format("entropy = signal.entropy"), SIGNALS.format("Kind.ACK"),

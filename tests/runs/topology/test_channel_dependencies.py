@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.findings import sound
 
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.routing import Pin, Routing
@@ -26,8 +27,7 @@ def circle_of(fabric: Fabric, routing: Routing, channels: int, **keys: bool) -> 
 
 
 def circle_under(fabric: Fabric, name: str, channels: int | None = None) -> tuple[Channel, ...]:
-    plan, mistakes = planned_routing(fabric, name)
-    assert not mistakes
+    plan = sound(planned_routing, fabric, name)
     return circle_of(fabric, plan.routing, channels or plan.channels, rethinks=name == "par")
 
 
@@ -99,7 +99,7 @@ def test_lost_links_can_bring_a_circle_to_a_tree_unless_routes_go_up_and_then_do
 def test_the_fewest_global_links_matter_in_a_dragonfly() -> None:
     """Shortest paths by hops may take two global links in a row, and then two channels do not suffice."""
     fabric = network("dragonfly", radix=7)
-    routing = planned_routing(fabric, "minimal")[0].routing
+    routing = sound(planned_routing, fabric, "minimal").routing
     assert circle_of(fabric, routing, 2) == ()
     assert_closes(fabric, circle_of(fabric, replace(routing, fewest_global_hops=False), 2))
 
@@ -114,7 +114,7 @@ def test_a_dragonfly_needs_each_of_its_channels(name: str, channels: int) -> Non
 def test_a_second_thought_needs_a_channel_of_its_own() -> None:
     """On the three channels of UGAL only the second thought closes a circle."""
     fabric = network("dragonfly", radix=7)
-    routing = planned_routing(fabric, "par")[0].routing
+    routing = sound(planned_routing, fabric, "par").routing
     assert circle_of(fabric, routing, 3, rethinks=False) == ()
     assert_closes(fabric, circle_of(fabric, routing, 3, rethinks=True))
 
@@ -149,6 +149,6 @@ def test_pinned_paths_round_a_ring_close_a_circle() -> None:
 
 def test_only_a_large_network_is_too_large() -> None:
     fabric = network("dragonfly", radix=7)
-    routing = planned_routing(fabric, "valiant")[0].routing
+    routing = sound(planned_routing, fabric, "valiant").routing
     assert not is_too_large(fabric, routing, 3)
     assert is_too_large(fabric, routing, 1 << 20)

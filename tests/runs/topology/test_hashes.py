@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.findings import mistakes_of
 from helpers.topology_hashes import seeds_and_offsets, tree
 from tests.helpers.tiny import job_of, packet_input_of
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine.lower import switch_rows
-from weftwork.engine.requirements import requirement_mistakes
+from weftwork.engine.requirements import check_requirements
 from weftwork.policies.load import load
 from weftwork.spec.job import Group, Peer, Send, Size
 from weftwork.spec.scenario.hashes import HashSection
@@ -41,7 +42,7 @@ def test_switches_that_differ_in_their_hash_alone_say_once_what_they_lack() -> N
     """A need that no switch meets, and a buffer that is too small for all of them."""
     fabric = tree(hash=[HashSection(switches="leaf1", seed=7)])
     hpcc = load("congestion_control", "hpcc")
-    told = requirement_mistakes(fabric, Transport(), (hpcc, None, None))
+    told = mistakes_of(check_requirements, fabric, Transport(), (hpcc, None, None))
     assert [mistake.text for mistake in told] == [
         "hpcc needs in-band telemetry; switch 'plain' offers ECN and PFC; set fabric.switch.telemetry: true"
     ]

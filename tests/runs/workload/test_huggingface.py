@@ -14,7 +14,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.training import Model
 from weftwork.workload.models.catalogue import model
 from weftwork.workload.models.huggingface import ARCHITECTURES, model_from_config, model_of, read_config
-from weftwork.workload.models.size import layer_kinds, parameters
+from weftwork.workload.models.size import active_parameters, attended_tokens, layer_kinds, parameters
 from weftwork.workload.models.text_part import ALIASES
 
 LLAMA = {
@@ -474,3 +474,57 @@ def test_lists_of_layers_have_two_names() -> None:
     kinds = (["linear_attention"] * 3 + ["attention"]) * 12
     found = model_from_config({**tree, "layers_block_type": kinds}, name="x")
     assert found == model_from_config(tree, name="x")
+
+
+GLM = {
+    "model_type": "glm4_moe", "hidden_size": 5120, "intermediate_size": 12288, "moe_intermediate_size": 1536,
+    "num_hidden_layers": 92, "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128,
+    "n_routed_experts": 160, "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 3,
+    "num_nextn_predict_layers": 1, "use_qk_norm": True, "max_position_embeddings": 131072, "vocab_size": 151552,
+    "tie_word_embeddings": False,
+}  # fmt: skip
+GLM_AIR = GLM | {
+    "hidden_size": 4096, "intermediate_size": 10944, "moe_intermediate_size": 1408, "num_hidden_layers": 46,
+    "n_routed_experts": 128, "first_k_dense_replace": 1,
+}  # fmt: skip
+SCOUT = {
+    "model_type": "llama4_text", "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+    "num_hidden_layers": 48, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
+    "num_local_experts": 16, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1, "attention_chunk_size": 8192,
+    "max_position_embeddings": 10485760, "vocab_size": 202048, "tie_word_embeddings": False,
+}  # fmt: skip
+MAVERICK = SCOUT | {"num_local_experts": 128, "interleave_moe_layer_step": 2}
+
+
+@pytest.mark.parametrize(
+    ("config", "total", "active"),
+    [
+        (GLM, 355, 32),  # zai-org/GLM-4.5, model card: 355 billion, 32 billion active
+        (GLM_AIR, 106, 12),
+        (SCOUT, 109, 17),  # Meta, "The Llama 4 herd": 109 and 400 billion, 17 billion active; with the vision encoder
+        (MAVERICK, 400, 17),
+    ],
+    ids=["GLM-4.5", "GLM-4.5-Air", "Scout", "Maverick"],
+)
+def test_mixtures_have_as_many_parameters_as_their_cards_say(config: dict[str, Any], total: int, active: int) -> None:
+    made = model_from_config(config, name="x")
+    assert parameters(made).total / 1e9 == pytest.approx(total, rel=0.02)
+    assert active_parameters(made) / 1e9 == pytest.approx(active, rel=0.12)  # cards leave embeddings out or in
+
+
+def test_mixtures_of_every_second_layer_are_spread_among_dense_ones() -> None:
+    maverick = model_from_config({"model_type": "llama4", "text_config": MAVERICK}, name="maverick")
+    assert maverick.name == "maverick, its text part alone"
+    kinds = layer_kinds(maverick)
+    assert [kind.mlp for kind in kinds] == ["dense", "experts"] * 24
+    assert sum(kind.mixer == "window" for kind in kinds) == 36
+    stepped = CONFIGS["qwen3-235b-a22b"] | {"decoder_sparse_step": 2}
+    assert [kind.mlp for kind in layer_kinds(model_from_config(stepped, name="x"))][:4] == ["dense", "experts"] * 2
+
+
+def test_a_chunk_is_looked_back_to_its_begin() -> None:
+    scout = model_from_config(SCOUT, name="scout")
+    chunked = next(kind for kind in layer_kinds(scout) if kind.mixer == "window")
+    assert attended_tokens(scout, chunked, 4096) == 2048
+    assert attended_tokens(scout, chunked, 8192) == 4096
+    assert attended_tokens(scout, chunked, 65536) == 4096

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.findings import mistakes_of
 
 from weftwork.base.errors import ConfigError
 from weftwork.engine.lower import lower
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.programs import flatten, job_mistakes
+from weftwork.engine.programs import check_job, flatten
 from weftwork.engine.reference import simulation as reference
 from weftwork.engine.settings import EngineSettings
 from weftwork.policies.load import load
@@ -151,7 +152,7 @@ def test_arrivals_that_no_engine_can_run_are_refused() -> None:
     for text, changed in wrong.items():
         streams = ((replace(good, **changed),),)
         broken = replace(job, programs=(job.programs[0], Program(streams=streams), *job.programs[2:]))
-        (mistake,) = job_mistakes(broken, np.arange(3))
+        (mistake,) = mistakes_of(check_job, broken, np.arange(3))
         assert text in mistake.text
 
 

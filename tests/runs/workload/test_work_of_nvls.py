@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.findings import mistakes_of
 from numpy.typing import NDArray
 
 from weftwork.engine import programs
-from weftwork.engine.programs import flatten, job_mistakes
+from weftwork.engine.programs import check_job, flatten
 from weftwork.spec.job import Job, Peer, Placement
 from weftwork.spec.peers import peers_of
 from weftwork.workload.collectives.algorithms.nvls import ALGORITHM
@@ -40,7 +41,7 @@ def looked_up(job: Job, monkeypatch: pytest.MonkeyPatch) -> int:
         return peers_of(peer, ranks, counter)
 
     monkeypatch.setattr(programs, "peers_of", counted)
-    assert job_mistakes(job, np.zeros(job.ranks, np.int64)) == []
+    assert mistakes_of(check_job, job, np.zeros(job.ranks, np.int64)) == []
     return count
 
 
@@ -60,7 +61,7 @@ def test_a_peer_outside_is_told_for_each_operation_that_has_it() -> None:
     shorter = Job(
         name="broken", ranks=8, programs=job.programs, rank_program=job.rank_program[:8], placement=job.placement
     )  # fmt: skip
-    found = job_mistakes(shorter, np.zeros(8, np.int64))
+    found = mistakes_of(check_job, shorter, np.zeros(8, np.int64))
     sends = sum(mistake.path.endswith("Send") for mistake in found)
     assert sends > 2
 

@@ -5,7 +5,7 @@ import pytest
 from weftwork.base.caveat import CAVEAT_KINDS, Caveat, CaveatKind, caveats_by_subject, caveats_of, caveats_to_json
 from weftwork.base.errors import ConfigError
 
-KINDS: tuple[CaveatKind, ...] = ("assumed", "unverified", "chosen", "approximate", "note")
+KINDS: tuple[CaveatKind, ...] = ("mismatch", "assumed", "unverified", "chosen", "approximate", "ignored", "note")
 
 
 def test_caveats_survive_a_file() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Iterable
 
 import pytest
 
 import weftwork
-from weftwork.cli.progress import ProgressLine, line
+from weftwork.cli.pool_line import PoolLine
+from weftwork.cli.progress import CountLine, ProgressLine, clock_words, line
 from weftwork.study.run.execute import Progress
 
 
@@ -46,6 +48,54 @@ def test_progress_counts_from_the_start_of_each_run(monkeypatch: pytest.MonkeyPa
             clock[0] = at_s
             progress(Progress(simulated_ps=1, packet_hops=hops, share=None))
         assert stream.getvalue().rstrip().endswith("2.00 M packet-hops/s")
+
+
+def lines_at(seconds: Iterable[float], progress: Callable[[], None], clock: list[float]) -> None:
+    for at_s in seconds:
+        clock[0] = 100.0 + at_s
+        progress()
+
+
+def test_without_a_terminal_a_long_run_has_a_line_at_intervals_that_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("weftwork.cli.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("weftwork.cli.progress.FIRST_LINE_S", 30.0)
+    stream = io.StringIO()
+    now = Progress(simulated_ps=10**9, packet_hops=1, share=0.5, world="what-if 1 of 2")
+    with ProgressLine(stream) as progress:
+        lines_at(range(7_200), lambda: progress(now), clock)
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "after 0:30: what-if 1 of 2  50.0 %  1 ms simulated"
+    assert [line.split(": ")[0] for line in lines] == [
+        f"after {at}" for at in ("0:30", "1:00", *(clock_words(60.0 * minutes) for minutes in range(2, 120, 2)))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_search_says_how_far_it_is(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    clock = [100.0]
+    monkeypatch.setattr("weftwork.cli.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("weftwork.cli.progress.FIRST_LINE_S", 30.0)
+    stream = Terminal() if is_terminal else io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    told = CountLine({"running": "plans run"})
+    told.hint = "; Ctrl-C prints what is known"
+    done = iter(range(100))
+    lines_at(range(100), lambda: told("running", next(done), 100), clock)
+    pool = PoolLine(is_silent=True)
+    pool.show("3 of 9 runs")
+    clock[0] += 31.0
+    pool.show("4 of 9 runs")
+    text = stream.getvalue()
+    if is_terminal:
+        assert text.count("\r\033[K") == 100
+        assert "\r\033[K40 of 100 plans run, 1:00 left; Ctrl-C prints what is known" in text
+    else:
+        assert text.splitlines() == [
+            "after 0:30: 30 of 100 plans run, 1:10 left; Ctrl-C prints what is known",
+            "after 1:00: 60 of 100 plans run, 0:40 left; Ctrl-C prints what is known",
+            "after 0:31: 4 of 9 runs",
+        ]
 
 
 def test_progress_is_quiet_in_the_first_second_and_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

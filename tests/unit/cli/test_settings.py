@@ -11,6 +11,7 @@ from weftwork.base.clock import NEVER_PS
 from weftwork.base.errors import ConfigError
 from weftwork.cli.run import _is_stuck
 from weftwork.cli.settings import overrides, parse_share
+from weftwork.spec.endings import ENDINGS
 from weftwork.store.runs import Run
 
 
@@ -42,7 +43,7 @@ def test_a_run_fails_where_messages_never_arrive_or_a_queue_pair_gave_up(
 ) -> None:
     def run(**summary: dict[str, int | None]) -> Run:
         value = {"simulated_ps": simulated_ps}.get
-        return cast("Run", SimpleNamespace(status=status, summary=summary, value=value))
+        return cast("Run", SimpleNamespace(status=status, ending=ENDINGS[status], summary=summary, value=value))
 
     assert _is_stuck(run(queue_pair_errors={"value": errors})) is is_stuck
     assert _is_stuck(run()) is (status == "stuck" or simulated_ps == NEVER_PS)

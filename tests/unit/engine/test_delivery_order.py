@@ -15,7 +15,7 @@ from helpers.tiny import BYTE_PS, job_of, packet_input_of, pair
 
 from weftwork.engine.instants import Fault
 from weftwork.engine.outcome import Outcome
-from weftwork.engine.waits import WAIT_KINDS, WAIT_STATES
+from weftwork.engine.rows.waits import WAIT_KINDS, WAIT_STATES
 from weftwork.spec.job import At, Milestone, Operation, Peer, Receive, Send, Size, Wait
 from weftwork.spec.transport import Transport
 

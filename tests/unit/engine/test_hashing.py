@@ -3,7 +3,7 @@
 import pytest
 
 from weftwork.engine.hashing import digest, field_bytes, final_hash
-from weftwork.engine.packet_input import HashAlgorithm, HashField
+from weftwork.engine.rows.fabric import HashAlgorithm, HashField
 
 CHECK = b"123456789"  # the check input of the catalogue of parametrised CRC algorithms
 ONES = 0xFFFFFFFF

@@ -10,18 +10,19 @@ import pytest
 from weftwork.base.clock import NEVER_PS
 from weftwork.base.flow_identity import flow_identity
 from weftwork.engine.digest import DIGEST_COLUMNS, DIGEST_COUNTERS, DIGEST_SELDOM, DIGEST_VERSION
-from weftwork.engine.outcome import (
+from weftwork.engine.outcome import Outcome, ending
+from weftwork.engine.rows.outcome import (
     COUNTERS,
     EVENT_DTYPE,
     MESSAGE_DTYPE,
     MILESTONE_DTYPE,
     PATH_DTYPE,
     PORT_DTYPE,
+    PORT_ROW,
     SERIES_DTYPE,
     TIMELINE_DTYPE,
-    Outcome,
-    ending,
 )
+from weftwork.spec.port_counts import PORT_COUNTS
 
 OUTCOME = Outcome(
     messages=np.zeros(2, MESSAGE_DTYPE),
@@ -118,3 +119,8 @@ def test_flows_are_in_the_order_of_source_destination_and_channel() -> None:
     some = np.array([0, 1, 2, 65_535])
     source, destination, channel = (axis.ravel() for axis in np.meshgrid(some, some, some, indexing="ij"))
     assert (np.diff(flow_identity(source, destination, channel)) > 0).all()
+
+
+def test_the_record_of_a_port_has_every_number_that_ports_count() -> None:
+    assert PORT_DTYPE.names == tuple(each.name for each in PORT_COUNTS)
+    assert [f"{field.text}." for field in PORT_ROW.fields] == [each.text for each in PORT_COUNTS]

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from weftwork.base.clock import MS_PS, SECOND_PS, US_PS
 from weftwork.engine.instants import Fault
-from weftwork.engine.packet_input import PIN_DTYPE, PacketInput
+from weftwork.engine.packet_input import PacketInput
+from weftwork.engine.rows.fabric import PIN_DTYPE
 from weftwork.policies.load import load
 from weftwork.spec.transport import Transport
 

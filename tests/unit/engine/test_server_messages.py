@@ -7,7 +7,8 @@ from helpers.tiny import BYTE_PS, DELAY_PS, job_of, packet_input_of, pair, wired
 from weftwork.base.clock import US_PS
 from weftwork.base.errors import ConfigError
 from weftwork.engine import packet
-from weftwork.engine.outcome import EVENT_KINDS, Outcome
+from weftwork.engine.outcome import Outcome
+from weftwork.engine.rows.outcome import EVENT_KINDS
 from weftwork.spec.device import Server
 from weftwork.spec.job import At, Group, Milestone, Operation, Peer, Receive, Send, Size, Wait
 from weftwork.spec.transport import Transport

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from weftwork.policies.routings import AMONG, ROUTINGS, routing_step
+from weftwork.policies.routings import AMONG, routing_step
+from weftwork.spec.routings import ROUTINGS
 from weftwork.spec.scenario.kinds import Choice
 from weftwork.spec.scenario.reference import row
 

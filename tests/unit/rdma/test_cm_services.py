@@ -271,8 +271,8 @@ def test_the_port_spaces_count_separately() -> None:
     assert pair.types(1) == [E.CONNECT_REQUEST]
 
 
-def open_two(address: str) -> list[RdmaDevice]:
-    return [RdmaDevice(address) for _ in range(2)]
+def open_two(address: str, *, wire: str = "rocev2") -> list[RdmaDevice]:
+    return [RdmaDevice(address, wire=wire) for _ in range(2)]
 
 
 def answer_of(asking: RdmaDevice, asker: ConnectionManager) -> CmServiceEvent:
@@ -283,7 +283,7 @@ def answer_of(asking: RdmaDevice, asker: ConnectionManager) -> CmServiceEvent:
 
 def test_a_question_finds_the_process_that_listens_and_its_answer_the_one_that_asked() -> None:
     # of each address the system gives management datagrams to slot 0, and slot 1 asks and listens
-    devices = [*open_two(HERE), *open_two(THERE)]
+    devices = [*open_two(HERE, wire="rocev2-udp"), *open_two(THERE, wire="rocev2-udp")]
     try:
         here, there = devices[1], devices[3]
         asker, server = (ConnectionManager(device.nic, path_mtu=device.port.path_mtu) for device in (here, there))

@@ -7,12 +7,13 @@ from typing import cast
 
 import pytest
 
+from weftwork.spec.endings import ENDINGS
 from weftwork.store.runs import Run, finished
 
 
 def a_run(status: str, *seeds: str) -> Run:
     parts = tuple(a_run(one) for one in seeds)
-    return cast("Run", SimpleNamespace(status=status, is_complete=status == "complete", seeds=parts))
+    return cast("Run", SimpleNamespace(ending=ENDINGS[status], is_complete=ENDINGS[status].is_whole, seeds=parts))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from helpers.designs import design_document, fabric
 from helpers.pages import Page, plain
 
+from weftwork.report.design_words import design_verdict
 from weftwork.report.figures.front import FrontDot, FrontLimit, front_chart
 from weftwork.report.page_design import design_page
 
@@ -31,10 +32,15 @@ def text_of(page: str) -> str:
 def test_the_page_says_what_to_take_what_each_costs_and_why_others_lose() -> None:
     text = text_of(page_of(design_document()))
     for said in (
-        "Take f002: rail-only, <f002>, 400 Gbps.",
-        "money $1.2M $960,000 to $1.4M",
+        "Take f002: rail-only, <f002>, 400 Gbps. Its network costs $1.200M",
+        "money of the network $1.200M $960,000 to $1.440M",
+        "work for a dollar 2,679 tokens cluster: $11.20M",
+        "The cluster trains 2,679 tokens per dollar: $11.20M in 4 years ($9.200M to $13.20M)",
+        "A GPU-hour costs $1.25 ($1.00 to $1.50) with server and electricity (a <list>, unverified)",
+        "Another fabric is the choice below $0.50 a GPU-hour: f001 (rail-only, <f001>, 400 Gbps).",
+        "It does not rest on prices: low and high prices choose the same fabric. Not varied: the plan and its overlap,",
         "candidates counted 20 pruned by closed forms 15 left 5 3 on the front",
-        "f002 knee rail-only, <f002>, 400 Gbps $1.2M 12.0 kW 100 ms $200,000 more, 33.3 % less time",
+        "f002 take knee rail-only, <f002>, 400 Gbps $1.200M 12.0 kW 100 ms $200,000 more, 33.3 % less time",
         "Tree: PGFT(2; 4,4; 1,2; 1,1), 8 times, one for each rail or plane.",
         "A server has 50 % of its bandwidth to the farthest server.",
         "Closed forms: 90 ms (nobody shares a link) to 120 ms (all traffic crosses the tier with the least bandwidth);",
@@ -53,6 +59,26 @@ def test_the_page_says_what_to_take_what_each_costs_and_why_others_lose() -> Non
         assert said in text, said
     assert "Closed forms alone" not in text
     assert "appliances" not in text
+
+
+def test_a_candidate_that_weftwork_could_not_run_is_no_loser() -> None:
+    cheap = fabric("f000", money=0.4e6, power=9_000, ms=None, reason="its run is stuck", has_failed=True)
+    dear = fabric("f006", money=3e6, power=9_000, ms=None, reason="an error of Weftwork itself", has_failed=True)
+    document = design_document()
+    document["candidates"] = [cheap, *document["candidates"], dear]
+    said = (
+        "Weftwork could not judge 2 candidates, such as f000 (rail-only, <f000>, 400Gbps): its run is stuck. This is a "
+        "fault of Weftwork, not of the fabric; please report it with the folder runs/f000 & 1. It costs $800,000 less "
+        "than f002, and may be the better choice."
+    )
+    first, second, *_ = design_verdict(document)
+    assert first.startswith("Take f002")
+    assert second == said
+    page = text_of(page_of(document))
+    assert said.replace("400Gbps", "400 Gbps") in page
+    assert "f000 (rail-only, <f000>, 400 Gbps) has no time" not in page
+    document["candidates"] = [dear]
+    assert any("could not judge 1 candidate, such as f006" in text for text in design_verdict(document))
 
 
 def test_every_link_leads_somewhere_and_nothing_is_loaded() -> None:
@@ -90,7 +116,8 @@ def test_a_design_that_has_not_ended_says_how_to_go_on() -> None:
         fabric(name, money=1e6, power=1e4, ms=None, reason="it has not run yet", run="") for name in ("f001", "f002")
     ]
     text = text_of(page_of(design_document(candidates=waiting, front=[], knee=None, end="interrupted")))
-    assert f"it was interrupted, and 2 of 2 fabrics have no time. Continue with: {RESUME}" in text
+    assert "it was interrupted; 2 of 2 fabrics have no time. It may choose otherwise." in text
+    assert f"Continue with: {RESUME}" in text
     assert "No fabric has a time yet." in text
     assert "Money, power and time" not in text
     assert "it has not run yet" in text
@@ -132,7 +159,7 @@ def test_a_confirmation_has_a_section() -> None:
 def test_budgets_are_lines_of_the_figures() -> None:
     page = page_of(design_document(budget_usd=1.9e6, power_budget_w=25_000))
     assert page.count('<span class="moment"') == 2
-    assert "budget: $1.9M" in page
+    assert "budget: $1.900M" in page
     assert "at most 25.0 kW" in page
     assert '<span class="moment"' not in page_of(design_document())
 

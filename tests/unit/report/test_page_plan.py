@@ -153,3 +153,19 @@ def test_an_axis_ends_at_eight_times_the_fastest() -> None:
     drawn = scatter(("memory", "time"), ("B", "ps"), cloud=front, front=front, best=best, limit=(50, "limit"))
     assert "too slow" not in drawn
     assert "slow" in drawn
+
+
+def test_a_mixture_of_experts_is_told_of_the_overlap_that_was_assumed() -> None:
+    document = plan_document()
+    assert "behind computation" not in text_of(plan_page(document, "runs/plan", ""))
+    document["overlap"] = [
+        {"kind": "expert traffic", "key": "training.overlap.expert", "share": 0.0, "share_with": 0.9,
+         "argument": "--overlap-moe-expert-parallel-comm", "trainer": "Megatron-LM"},
+        {"kind": "data traffic", "key": "training.overlap.data", "share": 0.9},
+    ]  # fmt: skip
+    text = text_of(plan_page(document, "runs/plan", ""))
+    assert "at most (training.overlap): expert traffic 0 %, data traffic 90 %." in text
+    assert "No expert traffic is hidden, as in Megatron-LM without --overlap-moe-expert-parallel-comm;" in text
+    assert "--set training.overlap.expert=0.9 stands for a job with it." in text
+    document["overlap"][0]["share"] = 0.5
+    assert "is hidden" not in text_of(plan_page(document, "runs/plan", ""))

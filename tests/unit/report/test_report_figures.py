@@ -19,6 +19,7 @@ from weftwork.report.figures.fabric import MOST_CELLS, fabric_picture
 from weftwork.report.figures.heat_map import rows_of
 from weftwork.report.figures.lines import Curve, Moment, curves
 from weftwork.report.figures.png import levels, png
+from weftwork.report.figures.waterfall import Step, waterfall
 
 
 @given(high=st.floats(1e-6, 1e15), most=st.integers(2, 8))
@@ -145,3 +146,14 @@ def test_hosts_of_a_leaf_share_a_cell_and_long_rows_are_shortened() -> None:
     assert "800 hosts" in drawing
     assert [one.row for one in hot] == [799, 798, 797, 796, 795]
     assert "several neighbours share one cell" in note
+
+
+def test_totals_of_a_waterfall_have_the_digits_that_tell_them_apart() -> None:
+    """Parts keep three digits: they stand beside their shares."""
+    steps = [
+        Step(name="forward", length_ps=6.1234e12, colour="k0"),
+        Step(name="an iteration", length_ps=17.98e12, colour="total", starts_anew=True),
+        Step(name="what if", length_ps=18.02e12, colour="case", starts_anew=True),
+    ]
+    text = plain(waterfall(steps))
+    assert [length for length in ("6.12 s", "17.98 s", "18.02 s") if length not in text] == []

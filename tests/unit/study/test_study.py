@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from weftwork.study.run.interrupts import interrupts
-from weftwork.study.run.seeds import interval, mean_numbers
+from weftwork.study.record.interrupts import interrupts
+from weftwork.study.results.seeds import interval, mean_numbers
 
 
 def test_intervals_end_where_no_run_can_be() -> None:
@@ -40,7 +40,7 @@ def test_a_second_interrupt_is_not_caught(monkeypatch: pytest.MonkeyPatch) -> No
             os.kill(os.getpid(), signal.SIGINT)
 
     press_twice()  # at once: as timeout(1) sends it, to the process and to its group
-    monkeypatch.setattr("weftwork.study.run.interrupts.ONE_PRESS_S", -1.0)
+    monkeypatch.setattr("weftwork.study.record.interrupts.ONE_PRESS_S", -1.0)
     with pytest.raises(KeyboardInterrupt):
         press_twice()
 

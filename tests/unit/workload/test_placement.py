@@ -8,15 +8,18 @@ import pytest
 from weftwork.base.errors import ConfigError
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.scenario.workload import CollectiveSection
 from weftwork.topology.assemble import assemble, links_between
 from weftwork.topology.build import fabric_of
 from weftwork.workload.placement import (
     PLACEMENTS,
     first_gpus,
     packed,
+    placed,
     pods,
     rails,
     random,
+    random_fragments,
     random_servers,
     scattered,
     with_nvlink_switches,
@@ -28,11 +31,11 @@ def dgx(gpus: int = 64, **keys: object) -> Fabric:
 
 
 def test_packed_fills_servers() -> None:
-    placed = packed(dgx(), 20)
-    assert placed.host.tolist() == [0] * 8 + [1] * 8 + [2] * 4
-    assert placed.gpu is not None
-    assert placed.gpu.tolist() == [*range(8), *range(8), *range(4)]
-    assert placed.nics[:, 0].tolist() == placed.gpu.tolist()
+    order = packed(dgx(), 20)
+    assert order.host.tolist() == [0] * 8 + [1] * 8 + [2] * 4
+    assert order.gpu is not None
+    assert order.gpu.tolist() == [*range(8), *range(8), *range(4)]
+    assert order.nics[:, 0].tolist() == order.gpu.tolist()
 
 
 def test_rails_count_along_a_rail_first() -> None:
@@ -56,6 +59,25 @@ def test_a_seed_is_an_order() -> None:
     one, again, other = (random(fabric, 64, seed=seed) for seed in (1, 1, 2))
     assert one.host.tolist() == again.host.tolist()
     assert one.host.tolist() != other.host.tolist()
+
+
+def test_fragments_stay_together_and_their_order_is_the_seeds() -> None:
+    fabric = dgx(128)
+    one, other = (random_fragments(fabric, 128, seed=seed, fragment=3) for seed in (1, 2))
+    hosts = one.host[::8].tolist()
+    fragments = [tuple(range(first, min(first + 3, 16))) for first in range(0, 16, 3)]
+    first = [host for host in hosts if host % 3 == 0]
+    assert hosts == [host for start in first for host in fragments[start // 3]]
+    assert first != sorted(first)
+    assert first != [host for host in other.host[::8].tolist() if host % 3 == 0]
+
+
+@pytest.mark.parametrize("fragment", [None, 5])
+def test_a_section_says_how_long_its_fragments_are(fragment: int | None) -> None:
+    fabric = dgx(128)
+    section = CollectiveSection(placement="random-fragments", fragment=fragment)
+    hosts = placed(fabric, 128, section, seed=4).host.tolist()
+    assert hosts == random_fragments(fabric, 128, seed=4, fragment=fragment or 8).host.tolist()
 
 
 def test_random_servers_stay_whole_and_their_order_is_the_seeds() -> None:

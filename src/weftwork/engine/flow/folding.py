@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from weftwork.engine import _native
-from weftwork.engine.columns import column
+from weftwork.engine.flow.flow_input import FOLDING
 from weftwork.engine.flow.paths import raw_layers
+from weftwork.engine.rows.flow_run import FLOW_FABRIC, FLOW_FOLD, FLOW_JOB, ROUTE_RULE
 from weftwork.spec.fabric import HOST
 
 if TYPE_CHECKING:
@@ -22,19 +23,12 @@ if TYPE_CHECKING:
 
     from weftwork.engine.flow.flow_input import FlowInput
 
-__all__ = ["CELL_LIMIT", "CORE_FEW", "CORE_SLOTS", "FOLDINGS", "FlowFolding", "Folding"]
+__all__ = ["CELL_LIMIT", "CORE_FEW", "CORE_SLOTS", "FlowFolding", "Folding"]
 
-Folding = Literal["auto", "never", "exact", "core"]
-FOLDINGS: Final[dict[Folding, int]] = {"auto": 0, "never": 1, "exact": 2, "core": 3}  # native/flow/fold.hpp, Folding
+Folding = Literal["auto", "never", "exact", "core"]  # weftwork.engine.flow.flow_input.FOLDING
 CELL_LIMIT: Final = 20_000  # chosen: cells of activities that the executor runs in seconds
 CORE_SLOTS: Final = 16_384  # chosen: 21 replicas of TP 8 and PP 16
 CORE_FEW: Final = 256  # chosen: the rings of data parallelism of a stage
-
-_ARRAYS: Final = (
-    "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
-    "switches", "ops", "streams", "tables", "digits", "collects", "axes", "rank_program", "program_first_rank",
-    "rank_host", "rank_ports", "rank_gpu", "rank_factor", "pins",
-)  # fmt: skip
 
 
 class FlowFolding:
@@ -61,22 +55,25 @@ class FlowFolding:
         core_few : kinds of no more activities are kept whole
         link_fate : a number for each link, equal where capacities change alike over the run; empty: none changes
         """
-        raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in _ARRAYS}
         transport = engine_input.transport
         per_packet = transport.data_overhead_bytes + transport.telemetry_bytes + transport.interframe_bytes
-        raw |= {
-            "seed": engine_input.seed,
-            "mode": int(engine_input.mode),
+        others = {
             "wire_factor": (transport.mtu_bytes + per_packet) / transport.mtu_bytes,
-            "host_rate_bps": column(_host_rates_bps(engine_input)),
+            "host_rate_bps": _host_rates_bps(engine_input),
+            "folding": FOLDING.index(folding),
+            "cell_limit": cell_limit,
+            "core_slots": core_slots,
+            "core_few": core_few,
+            "link_fate": np.array(link_fate, np.uint64),
         }
+        raw = FLOW_FABRIC.values(engine_input) | FLOW_JOB.values(engine_input) | FLOW_FOLD.values(engine_input, others)
         raw |= raw_layers(
             engine_input.layers,
             engine_input.node_attachment,
             spreads_ways=engine_input.spreads_ways,
         )
-        raw |= engine_input.rule.raw()
-        self._core = _native.FlowFold(raw, FOLDINGS[folding], cell_limit, core_slots, core_few, list(link_fate))
+        raw |= ROUTE_RULE.values(engine_input.rule)
+        self._core = _native.FlowFold(raw)
 
     @property
     def facts(self) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
-from weftwork.engine.packet_input import Instant
+from weftwork.engine.rows.fabric import Instant
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,7 +2,7 @@
 
 Features that it cannot run are refused here, with all reasons at once.
 Source: docs/models/flow-engine.md.
-Leaves out: congestion control, flow control and recovery: messages share links max-min, and nothing is lost.
+Leaves out: congestion control and flow control: messages share links max-min. Losses are their mean cost.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 
 import numpy as np
 
-from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.engine.flow.flow_input import FOLDING, FlowInput, Mode
 from weftwork.engine.flow.host_processor import ProcessorRates
+from weftwork.engine.flow.losses import check_losses, flow_losses
 from weftwork.engine.flow.paths import node_attachments
 from weftwork.engine.flow.route_rule import route_rule
-from weftwork.engine.instants import Fault, fault_mistakes, lower_faults, route_table
+from weftwork.engine.instants import check_faults, lower_faults, route_table
 from weftwork.engine.lower import (
+    check_placement,
     gpu_rows,
     nic_rows,
-    placement_mistakes,
     port_delays_ps,
     switch_rows,
 )
-from weftwork.engine.pins import pin_rows, routing_mistakes
-from weftwork.engine.programs import flatten, job_mistakes, priorities_of
+from weftwork.engine.pins import check_routing, pin_rows
+from weftwork.engine.programs import FlatJob, check_job, flatten, priorities_of
 from weftwork.policies.interface import PathSpread, PortSpread
-from weftwork.policies.spread import spread_contradiction
+from weftwork.policies.routings import HASHED, LEAST_LOADED
+from weftwork.policies.spread import is_spread_proved, spread_contradiction
 from weftwork.spec.fabric import HOST
 from weftwork.spec.fabric_direct import TO_HOST
 from weftwork.topology.layers import layers_of
@@ -53,7 +55,7 @@ __all__ = ["TOLERANCE", "lower_flow"]
 TOLERANCE: Final = 1e-6  # chosen: completion times of a dense all-to-all then differ by 3e-6 at most
 
 
-def lower_flow(
+def lower_flow(  # noqa: PLR0913 - what a run is made of, all by name
     *,
     fabric: Fabric,
     job: Job,
@@ -63,50 +65,46 @@ def lower_flow(
     fold: str = "auto",
     tolerance: float = TOLERANCE,
     with_ideal: bool = False,
+    findings: Findings | None = None,
+    known: FlowInput | None = None,
 ) -> FlowInput:
     """Make the engine input of a run of the flow engine.
 
     Parameters
     ----------
     fabric, job, transport : what runs on what
-    settings : what every engine is told; policies come to what they declare, losses are refused
+    settings : what every engine is told; policies come to what they declare
     compute_factor : shape (ranks,), how many times longer each rank computes; None: 1
     fold : one of `FOLDING`; anything but ``never`` keeps no table of messages
     tolerance : load of a link that may be left unsettled, as a share of its capacity; 1e-9 for exact runs
     with_ideal : also what ideal times of messages are told from, tables that grow with the square of a fabric
+    findings : take the mistakes, and end the stage ``engine``; None: some of its own
+    known : of this very job with ranks on the same nodes, whose table of operations is taken where priorities are the
+        same; None: none
 
     Raises
     ------
     ConfigError : with every reason why this cannot run
     """
-    misplaced = placement_mistakes(fabric, job)
-    mistakes = list(misplaced)
-    if not misplaced:
-        rank_node = fabric.hosts[job.placement.host]
-        mistakes += job_mistakes(job, rank_node, by_packet=False)
-    mistakes += fault_mistakes(fabric, settings.faults) + _loss_mistakes(fabric, settings.faults)
-    has_layers = settings.routing.has_layers
-    mode, undeclared = _mode(settings.path_selection, settings.port_selection, has_layers=has_layers)
-    mistakes += undeclared + _unseen_mistakes(settings.port_selection, has_layers=has_layers)
-    mode, undetoured = _detouring(mode, settings)
-    mistakes += undetoured
-    mistakes += routing_mistakes(fabric, None if misplaced else job, settings.routing)
-    factor = np.ones(job.ranks) if compute_factor is None else np.asarray(compute_factor, np.float64)
-    if factor.shape != (job.ranks,) or not (factor > 0).all() or not np.isfinite(factor).all():
-        text = (
-            f"found compute factors of shape {factor.shape}, wanted one above 0 for each of the "
-            f"{plural(job.ranks, 'rank')}"
-        )
-        mistakes.append(Mistake(path="stragglers", text=text))
-    if fold not in FOLDING:
-        mistakes.append(Mistake(path="engine.fold", text=f"found '{fold}', wanted one of {', '.join(FOLDING)}"))
-    elif settings.routing.detour == "adaptive" and fold in ("exact", "core"):
-        text = f"found '{fold}', but flows under adaptive routing are alike at no time; wanted auto or never"
-        mistakes.append(Mistake(path="engine.fold", text=text, fix="never"))
-    if mistakes:
-        raise ConfigError(settings.source, mistakes)
-    used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
-    flat = flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
+    findings = Findings(source=settings.source) if findings is None else findings
+    with findings.stage("engine"):
+        of_placement = findings.reserved()
+        check_placement(fabric, job, of_placement)
+        is_placed = not of_placement.has_mistakes
+        if is_placed:
+            rank_node = fabric.hosts[job.placement.host]
+            if known is not None and not np.array_equal(known.rank_host, rank_node):
+                known = None
+            if known is None:
+                check_job(job, rank_node, findings, by_packet=False)
+        check_faults(fabric, settings.faults, findings)
+        check_losses(fabric, settings.faults, findings)
+        mode = _flow_mode(settings, findings)
+        check_routing(fabric, job if is_placed else None, settings.routing, findings)
+        factor = np.ones(job.ranks) if compute_factor is None else np.asarray(compute_factor, np.float64)
+        _check_factors(factor, job, findings)
+        _check_folding(fold, settings, findings)
+    used, flat = _flat(job, transport, known)
     fails_over = settings.failover_delay_ps if job.placement.nics.shape[1] > 1 else None
     instants, tables = lower_faults(
         fabric,
@@ -119,6 +117,10 @@ def lower_flow(
     layers = tuple(each for _, each in tables if each is not None)
     ports = fabric.ports
     tier_names, tier_of_port = _tiers(fabric)
+    spreads_ways = _spreads_ways(settings.path_selection)
+    losses, instants = flow_losses(
+        fabric, job, transport, instants, tier_of_port=tier_of_port, is_sprayed=mode == Mode.SPRAY or spreads_ways
+    )
     every = fabric.links_at_start
     found = routes(fabric, every) if with_ideal else None
     switches, node_device = switch_rows(fabric, used)
@@ -176,9 +178,21 @@ def lower_flow(
         rule=route_rule(fabric, settings.routing),
         layers=layers,
         node_attachment=node_attachments(fabric) if layers else np.empty(0, np.int32),
-        spreads_ways=_spreads_ways(settings.path_selection),
+        spreads_ways=spreads_ways,
         pins=pin_rows(fabric, job, settings.routing),
+        losses=losses,
     )
+
+
+def _flat(job: Job, transport: Transport, known: FlowInput | None) -> tuple[list[int], FlatJob | FlowInput]:
+    """Priorities in use, and the table of a job's operations."""
+    if known is not None and (known.transport.data_priority, known.transport.control_priority) == (
+        transport.data_priority,
+        transport.control_priority,
+    ):
+        return known.class_priority.tolist(), known
+    used = sorted(priorities_of(job, transport.data_priority) | {transport.control_priority})
+    return used, flatten(job, {priority: index for index, priority in enumerate(used)}, transport.data_priority)
 
 
 def _tiers(fabric: Fabric) -> tuple[tuple[str, ...], NDArray[np.int32]]:
@@ -223,20 +237,6 @@ def _live(fabric: Fabric, link_up: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return link_up[fabric.ports.link].astype(np.uint8)
 
 
-def _loss_mistakes(fabric: Fabric, faults: Sequence[Fault]) -> list[Mistake]:
-    """Losses, which need the packet engine."""
-    mistakes = [
-        Mistake(path=f"faults.{index}", text="found a lossy link, but the flow engine has no packets to lose; take"
-                " fidelity: packet, or a degraded link")
-        for index, fault in enumerate(faults)
-        if fault.event == "lossy"
-    ]  # fmt: skip
-    if (fabric.links["loss"] > 0).any() or (fabric.links["corruption"] > 0).any():
-        text = "found links that lose or corrupt packets, but the flow engine has none to lose; take fidelity: packet"
-        mistakes.append(Mistake(path="fabric.link", text=text))
-    return mistakes
-
-
 def _spreads_ways(path_selection: LoadedPolicy | None) -> bool:
     """Whether packets of a queue pair use all paths equally.
 
@@ -245,8 +245,35 @@ def _spreads_ways(path_selection: LoadedPolicy | None) -> bool:
     return path_selection is not None and cast("PathSelection", path_selection.plugin).spreads == "evenly"
 
 
-def _unseen_mistakes(port_selection: LoadedPolicy, *, has_layers: bool) -> list[Mistake]:
-    """Port selections that need inputs which no flow has.
+def _check_factors(factor: NDArray[np.float64], job: Job, findings: Findings) -> None:
+    """Find factors that are not one above 0 for each rank."""
+    if factor.shape != (job.ranks,) or not (factor > 0).all() or not np.isfinite(factor).all():
+        text = (
+            f"found compute factors of shape {factor.shape}, wanted one above 0 for each of the "
+            f"{plural(job.ranks, 'rank')}"
+        )
+        findings.wrong("stragglers", text)
+
+
+def _check_folding(fold: str, settings: EngineSettings, findings: Findings) -> None:
+    """Find ways of folding that are unknown, or that adaptive routing forbids."""
+    if fold not in FOLDING:
+        findings.wrong("engine.fold", f"found '{fold}', wanted one of {', '.join(FOLDING)}")
+    elif settings.routing.detour == "adaptive" and fold in ("exact", "core"):
+        text = f"found '{fold}', but flows under adaptive routing are alike at no time; wanted auto or never"
+        findings.wrong("engine.fold", text, "never")
+
+
+def _flow_mode(settings: EngineSettings, findings: Findings) -> Mode:
+    """Path mode of the policies under the routing; mistakes are those of what flows cannot do."""
+    has_layers = settings.routing.has_layers
+    mode = _mode(settings.path_selection, settings.port_selection, findings, has_layers=has_layers)
+    _check_inputs(settings.port_selection, findings, has_layers=has_layers)
+    return _detouring(mode, settings, findings)
+
+
+def _check_inputs(port_selection: LoadedPolicy, findings: Findings, *, has_layers: bool) -> None:
+    """Find port selections that need inputs which no flow has.
 
     These are weights of its candidates, and words of packets.
     """
@@ -256,70 +283,73 @@ def _unseen_mistakes(port_selection: LoadedPolicy, *, has_layers: bool) -> list[
         texts.append("chooses by the weights of ports, and the flow engine only knows the hash into weights")
     if plugin.layer_by_word and has_layers:
         texts.append("chooses a layer of routes by the packet's word, and the flow engine has no packets")
-    path = "transport.port_selection"
-    return [Mistake(path=path, text=f"'{port_selection.name}' {text}; take engine.fidelity: packet") for text in texts]
+    for text in texts:
+        findings.wrong("transport.port_selection", f"'{port_selection.name}' {text}; take engine.fidelity: packet")
 
 
 def _mode(
-    path_selection: LoadedPolicy | None, port_selection: LoadedPolicy, *, has_layers: bool
-) -> tuple[Mode, list[Mistake]]:
-    """Path mode that the policies declare, or a mistake.
+    path_selection: LoadedPolicy | None, port_selection: LoadedPolicy, findings: Findings, *, has_layers: bool
+) -> Mode:
+    """Path mode that the policies declare.
 
-    No step is asked about a packet here.
+    Only steps of a user's own, or with parameters of a user's own, are asked about packets here.
     """
     port = cast("PortSelection", port_selection.plugin).spreads
     path = "constant" if path_selection is None else cast("PathSelection", path_selection.plugin).spreads
-    mistakes: list[Mistake] = []
     if port is None:
-        mistakes.append(_undeclared(port_selection, get_args(PortSpread)))
+        _undeclared(port_selection, get_args(PortSpread), findings)
     # ports that are not chosen by hash do not look at the entropy, layers do
     if path_selection is not None and path is None and (has_layers or port in (None, "hash", "weighted-hash")):
-        mistakes.append(_undeclared(path_selection, get_args(PathSpread)))
+        _undeclared(path_selection, get_args(PathSpread), findings)
     for policy in (path_selection, port_selection):
-        text = None if policy is None else spread_contradiction(policy)
-        if policy is not None and text is not None:
-            mistakes.append(Mistake(path=f"transport.{policy.kind}", text=text))
+        if policy is None or is_spread_proved(policy):
+            continue
+        text = spread_contradiction(policy)
+        if text is not None:
+            findings.wrong(f"transport.{policy.kind}", text)
     if port == "weighted-hash" and path == "evenly":
         text = (
             f"'{port_selection.name}' divides the packets of a flow by the weights of ports where their entropies"
             " differ, and the flow engine divides a flow evenly or not at all; take engine.fidelity: packet"
         )
-        mistakes.append(Mistake(path="transport.port_selection", text=text))
+        findings.wrong("transport.port_selection", text)
     if port == "evenly" or (port == "hash" and path == "evenly"):
-        return Mode.SPRAY, mistakes
+        return Mode.SPRAY
     by_port = {"destination": Mode.DETERMINISTIC, "weighted-hash": Mode.WEIGHTED}
-    return by_port.get(port or "", Mode.HASHED), mistakes
+    return by_port.get(port or "", Mode.HASHED)
 
 
-def _detouring(mode: Mode, settings: EngineSettings) -> tuple[Mode, list[Mistake]]:
-    """The mode under detours, or why flows cannot take them.
+def _detouring(mode: Mode, settings: EngineSettings, findings: Findings) -> Mode:
+    """The mode under detours.
 
     As in the packet engines, a routing with detours knows few port selections.
     """
     name = settings.port_selection.name
     if settings.routing.detour == "never":
-        return mode, []
+        return mode
     if settings.routing.detour == "adaptive":
-        if name == "ecmp":
-            return Mode.SPRAY, []
+        if name == HASHED:
+            return Mode.SPRAY
         text = f"found '{name}', but adaptive routing chooses ports itself; wanted ecmp"
-        return mode, [Mistake(path="transport.port_selection", text=text, fix="ecmp")]
+        findings.wrong("transport.port_selection", text, HASHED)
+        return mode
     evenly = _spreads_ways(settings.path_selection)
-    if mode == Mode.HASHED or (mode == Mode.SPRAY and (name != "least-loaded" or evenly)):
-        return mode, []
+    if mode == Mode.HASHED or (mode == Mode.SPRAY and (name != LEAST_LOADED or evenly)):
+        return mode
     text = (
         f"found '{name}', but in the flow engine a queue pair that keeps one intermediate takes one path; wanted spray,"
         " where every packet draws its own, or ecmp"
         if mode == Mode.SPRAY
         else f"found '{name}', but routing with detours chooses ports itself; wanted ecmp or spray"
     )
-    return mode, [Mistake(path="transport.port_selection", text=text, fix="spray")]
+    findings.wrong("transport.port_selection", text, "spray")
+    return mode
 
 
-def _undeclared(policy: LoadedPolicy, words: Sequence[str]) -> Mistake:
+def _undeclared(policy: LoadedPolicy, words: Sequence[str], findings: Findings) -> None:
     text = (
         f"'{policy.name}' does not declare how it spreads packets, and the flow engine asks no step; declare"
         f" {' or '.join(f'spreads={word!r}' for word in words)} in its PLUGIN if that is what it does, or take"
         " engine.fidelity: packet"
     )
-    return Mistake(path=f"transport.{policy.kind}", text=text)
+    findings.wrong(f"transport.{policy.kind}", text)

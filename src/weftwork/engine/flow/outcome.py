@@ -7,63 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.engine.rows.flow_outcome import TIER_BYTES_DTYPE
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.base.caveat import Caveat
     from weftwork.engine.outcome import Outcome
 
-__all__ = [
-    "ACTIVITY_DTYPE",
-    "ACTOR_DTYPE",
-    "FLOW_MILESTONE_DTYPE",
-    "PATTERNS",
-    "SEGMENT_DTYPE",
-    "SPENT",
-    "TIER_DTYPE",
-    "FlowOutcome",
-]
+__all__ = ["TIER_DTYPE", "FlowOutcome"]
 
-SPENT: Final = ("computing", "waiting", "communicating")  # SEGMENT_DTYPE.code
-PATTERNS: Final = ("ring", "all-to-all")  # ACTIVITY_DTYPE.pattern; -1: a message
-
-ACTOR_DTYPE: Final = np.dtype([("rank", np.int64), ("ranks", np.int64), ("program", np.int64)])
-TIER_DTYPE: Final = np.dtype(
-    [
-        ("start_ps", np.int64),
-        ("at_ps", np.int64),  # end of the bin
-        ("tier", np.int64),  # index into `FlowInput.tier_names`
-        ("bytes", np.float64),  # headers and gaps included
-        ("flows", np.float64),  # mean number under way; inside servers of ranks that communicate
-        ("entropy", np.float64),  # not a number: not known
-    ]
-)
-FLOW_MILESTONE_DTYPE: Final = np.dtype([("actor", np.int64), ("name", np.int64), ("at_ps", np.int64)])
-SEGMENT_DTYPE: Final = np.dtype(
-    [
-        ("actor", np.int64),
-        ("label", np.int64),  # index into `FlowInput.labels`, -1: none
-        ("code", np.int64),  # index into SPENT
-        ("start_ps", np.int64),
-        ("end_ps", np.int64),
-    ]
-)
-ACTIVITY_DTYPE: Final = np.dtype(
-    [
-        ("label", np.int64),
-        ("channel", np.int64),
-        ("pattern", np.int64),  # index into PATTERNS, -1: a message
-        ("actor", np.int64),  # who posted first
-        ("ranks", np.int64),  # members
-        ("instances", np.int64),  # how many alike are folded into it
-        ("flows", np.int64),  # of the network, of one instance
-        ("operation", np.int64),  # index into `FlowInput.operations`, -1: a message
-        ("size_bytes", np.int64),
-        ("posted_ps", np.int64),
-        ("start_ps", np.int64),
-        ("end_ps", np.int64),
-    ]
-)
+TIER_DTYPE: Final = np.dtype([*TIER_BYTES_DTYPE.descr, ("entropy", np.float64)])  # not a number: not known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

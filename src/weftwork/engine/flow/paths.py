@@ -9,15 +9,18 @@ Leaves out: adaptive routing, and links inside servers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.engine import _native
 from weftwork.engine.columns import column
+from weftwork.engine.flow.flow_input import Mode
 from weftwork.engine.flow.route_rule import route_rule
 from weftwork.engine.lower import port_delays_ps, switch_rows
+from weftwork.engine.rows.flow_outcome import FLOW_ENDS_DTYPE, HOP_DTYPE, ROUTE_DTYPE
+from weftwork.engine.rows.flow_run import FLOW_FABRIC, FLOW_LAYER, FLOW_LAYERS, FLOW_ROUTER, ROUTE_RULE
 from weftwork.spec.routing import Routing
 from weftwork.topology.layers import layers_of
 from weftwork.topology.routing import attachments
@@ -30,33 +33,12 @@ if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
     from weftwork.topology.layers import Layers
 
-__all__ = [
-    "HOP_DTYPE",
-    "MODES",
-    "ROUTE_DTYPE",
-    "FlowPaths",
-    "Paths",
-    "RoutingMode",
-    "fabric_arrays",
-    "node_attachments",
-    "raw_layers",
-]
+__all__ = ["MODES", "FlowPaths", "Paths", "RoutingMode", "fabric_arrays", "node_attachments", "raw_layers"]
 
 RoutingMode = Literal["spray", "hashed", "deterministic", "weighted"]
-# native/flow/router.hpp, Mode
-MODES: Final[dict[RoutingMode, int]] = {"spray": 0, "hashed": 1, "deterministic": 2, "weighted": 3}
+MODES: Final[tuple[RoutingMode, ...]] = get_args(RoutingMode)  # names of weftwork.engine.flow.flow_input.Mode
 
 MOST_STEPS: Final = 6_000_000_000  # chosen: about a minute, as native/flow/router.hpp
-# `weight` is the share of a flow's bytes that the link carries
-HOP_DTYPE: Final = np.dtype([("link", np.int32), ("weight", np.float64)], align=True)
-ROUTE_DTYPE: Final = np.dtype(
-    [
-        ("reachable", np.int64),  # 0: no path; the rest is then 0 and there are no hops
-        ("links", np.int64),  # crossed one after the other
-        ("latency_ps", np.int64),  # of several paths the longest
-        ("rate_bps", np.float64),  # that the path carries for one flow alone
-    ]
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +60,7 @@ class Paths:
 def fabric_arrays(fabric: Fabric) -> dict[str, NDArray[np.generic]]:
     """Fabric arrays for a router.
 
-    They have the names of `FabricView` in native/flow/fabric_view.hpp.
+    They have the names of `FLOW_FABRIC`.
     """
     ports = fabric.ports
     switches, node_device = switch_rows(fabric)
@@ -116,20 +98,10 @@ def raw_layers(
     node_attachment : of `node_attachments`
     spreads_ways : every flow takes all ways of its pair of attachments alike
     """
-    return {
-        "layers": [
-            {
-                "next_port": column(each.next_port.ravel()),
-                "layer_of": column(each.layer_of.ravel()),
-                "ways": each.layer_of.shape[2],
-                "pinned_ways": each.pinned_ways,
-            }
-            for each in layers
-        ],
-        "node_attachment": column(node_attachment),
-        "attachments": int(node_attachment.max(initial=-1)) + 1,
-        "spreads_ways": int(spreads_ways),
-    }
+    tables = [FLOW_LAYER.values(each, {"ways": each.layer_of.shape[2]}) for each in layers]
+    attachments = int(node_attachment.max(initial=-1)) + 1
+    others = {"node_attachment": node_attachment, "attachments": attachments, "spreads_ways": spreads_ways}
+    return {"layers": tables} | FLOW_LAYERS.values(None, others)
 
 
 class FlowPaths:
@@ -165,7 +137,7 @@ class FlowPaths:
         self._most_steps = most_steps
         self._routing = Routing() if routing is None else routing
         self._spreads_ways = spreads_ways
-        self._arrays: dict[str, object] = {name: column(values) for name, values in fabric_arrays(fabric).items()}
+        self._arrays = FLOW_FABRIC.values(None, fabric_arrays(fabric))
         try:
             self._router = self._made(fabric.links_at_start)
         except _native.LimitError as refused:
@@ -176,8 +148,9 @@ class FlowPaths:
         found = layers_of(self.fabric, link_up, self._routing)
         known = node_attachments(self.fabric) if found else np.empty(0, np.int32)
         raw = raw_layers([found] if found else [], known, spreads_ways=self._spreads_ways)
-        raw |= route_rule(self.fabric, self._routing).raw()
-        return _native.FlowRouter(self._arrays | raw, MODES[self.mode], self._most_steps)
+        raw |= ROUTE_RULE.values(route_rule(self.fabric, self._routing))
+        raw |= FLOW_ROUTER.values(None, {"mode": Mode[self.mode.upper()], "most_steps": self._most_steps})
+        return _native.FlowRouter(self._arrays | raw)
 
     def use(self, link_up: NDArray[np.bool_]) -> None:
         """Route over only these links.
@@ -222,17 +195,20 @@ class FlowPaths:
         ------
         UsageError : ports that do not belong to hosts, or a flow from a port to itself
         """
-        flows = np.empty((len(source_ports), 5), np.int64)
-        columns = (source_ports, destination_ports, entropy, destination_qp, queue_pair_hash)
-        for place, values in enumerate(columns):
-            flows[:, place] = values
-        ends = flows[:, :2]
+        flows = np.empty(len(source_ports), FLOW_ENDS_DTYPE)
+        flows["source_port"], flows["destination_port"] = source_ports, destination_ports
+        flows["entropy"], flows["destination_qp"], flows["queue_pair_hash"] = entropy, destination_qp, queue_pair_hash
+        ends = np.stack([flows["source_port"], flows["destination_port"]], axis=1)
         if len(flows) and not (ends.min() >= 0 and ends.max() < len(self.fabric.ports.node)):
             raise UsageError(f"found ports {ends.min()} to {ends.max()}, wanted 0 to {len(self.fabric.ports.node) - 1}")
         if self.fabric.node_kind[self.fabric.ports.node[ends]].any() or (ends[:, 0] == ends[:, 1]).any():
             raise UsageError("wanted flows between two different NIC ports")
-        hop_ptr, hops, about = self._router.paths(flows)
-        return Paths(hop_ptr=hop_ptr.view(np.int64), hops=hops.view(HOP_DTYPE), about=about.view(ROUTE_DTYPE))
+        found = self._router.paths({"flows": column(flows)})
+        return Paths(
+            hop_ptr=found["hop_ptr"].view(np.int64),
+            hops=found["hops"].view(HOP_DTYPE),
+            about=found["about"].view(ROUTE_DTYPE),
+        )
 
     def bundles(self) -> NDArray[np.int32]:
         """Representative port of each port's bundle.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weftwork.engine.columns import column
 from weftwork.engine.lower import detour_groups
+from weftwork.engine.rows.declare import column, setting
 from weftwork.spec.fabric_direct import GLOBAL
 from weftwork.topology.routing import attachments
 
@@ -31,36 +31,44 @@ class RouteRule:
 
     Shapes: N nodes, P ports, A attachments. Arrays are empty where no route depends on them.
 
-    Attributes
-    ----------
-    up_down, dimension_order, fewest_global_hops : as of `weftwork.spec.routing.Routing`
-    port_dimension : (P,), int8, dimension of each port's link
-    global_dimension : the dimension of links between groups; -2: there are none
-    detour_order, detour_base, detour_group, detour_by_group : as of `weftwork.engine.packet_input.PacketInput`; empty
-        where no flow detours
-    adapts : flows divide themselves between shortest paths and detours, in place of detouring whole
-    node_group : (N,), int32, group of each switch, where detours turn at the first switch of a group
+    The fields have their meaning in `weftwork.engine.rows.flow_run.ROUTE_RULE`.
     """
 
-    up_down: bool = False
-    dimension_order: bool = False
-    fewest_global_hops: bool = False
-    port_dimension: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
-    global_dimension: int = -2
-    detour_order: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    detour_base: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    detour_group: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    detour_by_group: bool = False
-    adapts: bool = False
-    node_group: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-
-    def raw(self) -> dict[str, object]:
-        """As the native core takes it; see native/flow/rule.hpp."""
-        flags = ("up_down", "dimension_order", "fewest_global_hops", "detour_by_group", "adapts")
-        arrays = ("port_dimension", "detour_order", "detour_base", "detour_group", "node_group")
-        found: dict[str, object] = {name: int(getattr(self, name)) for name in flags}
-        found |= {name: column(getattr(self, name)) for name in arrays}
-        return found | {"global_dimension": self.global_dimension}
+    up_down: bool = field(default=False, metadata=setting("as weftwork.spec.routing.Routing", "bool"))
+    dimension_order: bool = field(default=False, metadata=setting("as weftwork.spec.routing.Routing", "bool"))
+    fewest_global_hops: bool = field(default=False, metadata=setting("as weftwork.spec.routing.Routing", "bool"))
+    port_dimension: NDArray[np.int8] = field(
+        default_factory=lambda: np.empty(0, np.int8),
+        metadata=column("(P,), dimension of each port's link", by="PortId"),
+    )
+    global_dimension: int = field(
+        default=-2, metadata=setting("the dimension of links between groups; -2: there are none")
+    )
+    detour_order: NDArray[np.int32] = field(
+        default_factory=lambda: np.empty(0, np.int32),
+        metadata=column("(A,), attachments that a detour may go by, those of a group one after the other"),
+    )
+    detour_base: NDArray[np.int64] = field(
+        default_factory=lambda: np.empty(0, np.int64),
+        metadata=column("(groups + 1,), where each group of the detour order begins"),
+    )
+    detour_group: NDArray[np.int32] = field(
+        default_factory=lambda: np.empty(0, np.int32), metadata=column("(A,), group of each attachment")
+    )
+    detour_by_group: bool = field(
+        default=False,
+        metadata=setting("detours avoid the group of the destination too; else only the source's", "bool"),
+    )
+    adapts: bool = field(
+        default=False,
+        metadata=setting(
+            "flows divide themselves between shortest paths and detours, in place of detouring whole", "bool"
+        ),
+    )
+    node_group: NDArray[np.int32] = field(
+        default_factory=lambda: np.empty(0, np.int32),
+        metadata=column("(N,), group of each switch, where detours turn at the first switch of a group", by="NodeId"),
+    )
 
 
 def route_rule(fabric: Fabric, routing: Routing) -> RouteRule:

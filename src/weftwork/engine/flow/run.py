@@ -8,7 +8,7 @@ Leaves out: everything that the page leaves out.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -18,18 +18,24 @@ from weftwork.base.flow_identity import flow_identity
 from weftwork.base.grammar import plural
 from weftwork.base.work_done import simulated
 from weftwork.engine import _native
-from weftwork.engine.columns import column
-from weftwork.engine.flow.flow_input import FOLDING
-from weftwork.engine.flow.outcome import (
+from weftwork.engine.columns import single
+from weftwork.engine.flow.flow_input import FOLDING, Variant
+from weftwork.engine.flow.outcome import TIER_DTYPE, FlowOutcome
+from weftwork.engine.flow.paths import raw_layers
+from weftwork.engine.outcome import Outcome, ending
+from weftwork.engine.rows.flow_outcome import (
     ACTIVITY_DTYPE,
     ACTOR_DTYPE,
+    CARRIED_DTYPE,
     FLOW_MILESTONE_DTYPE,
+    FLOW_PROGRESS_DTYPE,
+    FOLDED_DTYPE,
+    LANE_DTYPE,
     SEGMENT_DTYPE,
-    TIER_DTYPE,
-    FlowOutcome,
+    TIER_BYTES_DTYPE,
 )
-from weftwork.engine.flow.paths import raw_layers
-from weftwork.engine.outcome import (
+from weftwork.engine.rows.flow_run import FLOW_FABRIC, FLOW_JOB, FLOW_RUN, ROUTE_RULE
+from weftwork.engine.rows.outcome import (
     COUNTERS,
     MESSAGE_DTYPE,
     MILESTONE_DTYPE,
@@ -37,10 +43,10 @@ from weftwork.engine.outcome import (
     PORT_DTYPE,
     SERIES_DTYPE,
     TIMELINE_DTYPE,
-    Outcome,
-    ending,
 )
-from weftwork.engine.waits import WAIT_DTYPE, in_order
+from weftwork.engine.rows.transport import WIRE_SIZES
+from weftwork.engine.rows.waits import WAIT_DTYPE
+from weftwork.engine.waits import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,25 +54,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weftwork.engine.flow.flow_input import FlowInput
+    from weftwork.policies.interface import PathSelection
     from weftwork.spec.transport import Transport
 
     Progress = Callable[[int, int], object]
 
 __all__ = ["run"]
 
-_IDEAL, _FASTEST, _SLOWEST = 1, 2, 3  # Variant of native/flow/engine.hpp
 _SLICE_S: Final = 0.1  # chosen: control returns about ten times a second, as the design asks
-TIER_BYTES_DTYPE: Final = np.dtype(
-    [(name, TIER_DTYPE[name]) for name in ("start_ps", "at_ps", "tier", "bytes", "flows")]
-)
-LANE_DTYPE: Final = np.dtype([(name, np.int64) for name in ("source", "destination", "channel", "port", "packets")])
-CARRIED_DTYPE: Final = np.dtype([("bytes", np.float64), ("packets", np.float64)])
-_ARRAYS: Final = (
-    "node_kind", "node_tier", "node_device", "port_base", "port_node", "port_peer", "port_rate_bps", "port_delay_ps",
-    "live", "tier_of_port", "switches", "nics", "instants", "ops", "streams", "tables", "digits", "collects", "axes",
-    "rank_program", "program_first_rank", "rank_host", "rank_ports", "rank_gpu", "rank_factor",
-    "pins",
-)  # fmt: skip
 
 
 def run(
@@ -94,7 +89,7 @@ def run(
     ConfigError : two ranks that talk have no path between them, or the fabric exceeds a limit of the engine
     """
     interrupted = False
-    raw = _raw_input(engine_input) | {"timeline_bins": timeline_bins, "tier_bins": tier_bins}
+    raw = _raw_input(engine_input, timeline_bins=timeline_bins, tier_bins=tier_bins)
     try:
         engine = _native.FlowEngine(raw)
     except _native.LimitError as error:
@@ -102,7 +97,7 @@ def run(
     if on_folded is not None:
         on_folded(len(engine.actors().view(ACTOR_DTYPE)))
     if engine_input.has_infinite_network:
-        engine.restart(_IDEAL)
+        engine.restart(Variant.IDEAL)
     try:
         _advance(engine, on_progress)
     except KeyboardInterrupt:
@@ -110,7 +105,7 @@ def run(
     outcome = _outcome(engine_input, engine, interrupted=interrupted)
     if interrupted or engine_input.has_infinite_network or not engine.is_approximate():
         return outcome
-    fastest, slowest = (_marks_again(engine, variant, on_progress) for variant in (_FASTEST, _SLOWEST))
+    fastest, slowest = (_marks_again(engine, variant, on_progress) for variant in (Variant.FASTEST, Variant.SLOWEST))
     return outcome if fastest is None or slowest is None else replace(outcome, bracket_milestones=(fastest, slowest))
 
 
@@ -122,11 +117,16 @@ def _advance(engine: _native.FlowEngine, on_progress: Progress | None) -> None:
 
 def _tell(engine: _native.FlowEngine, on_progress: Progress | None) -> None:
     if on_progress is not None:
-        now_ps, _, _, _, delivered = engine.progress()
-        on_progress(now_ps, delivered)
+        reached = _progress(engine)
+        on_progress(reached["simulated_ps"], reached["delivered_bytes"])
 
 
-def _marks_again(engine: _native.FlowEngine, variant: int, on_progress: Progress | None) -> NDArray[np.void] | None:
+def _progress(engine: _native.FlowEngine) -> dict[str, int]:
+    """Instant, end, work and payload of a run, by the names of `FLOW_PROGRESS_DTYPE`."""
+    return single(engine.progress().view(FLOW_PROGRESS_DTYPE))
+
+
+def _marks_again(engine: _native.FlowEngine, variant: Variant, on_progress: Progress | None) -> NDArray[np.void] | None:
     """Marks of another run of the same job; None if interrupted."""
     engine.restart(variant)
     try:
@@ -137,7 +137,8 @@ def _marks_again(engine: _native.FlowEngine, variant: int, on_progress: Progress
 
 
 def _outcome(engine_input: FlowInput, engine: _native.FlowEngine, *, interrupted: bool) -> FlowOutcome:
-    now_ps, end_ps, events, solves, _ = engine.progress()
+    reached = _progress(engine)
+    now_ps, end_ps, events, solves = (reached[name] for name in ("simulated_ps", "end_ps", "events", "solves"))
     simulated("flow", events)
     messages = engine.messages().view(MESSAGE_DTYPE)
     order = np.lexsort((messages["ordinal"], messages["channel"], messages["destination"], messages["source"]))
@@ -171,7 +172,10 @@ def _outcome(engine_input: FlowInput, engine: _native.FlowEngine, *, interrupted
         timeline=timeline,
         timeline_bin_ps=timeline_bin_ps,
         paths=_paths(engine, messages),
-        caveats=_not_simulated(events, solves) | _folding(engine_input, engine) | _adaptive(engine_input),
+        caveats=_not_simulated(events, solves, has_losses=engine_input.has_losses)
+        | _folding(engine_input, engine)
+        | _adaptive(engine_input)
+        | _declared(engine_input),
         waits=in_order(engine.waits().view(WAIT_DTYPE)),
     )
     return FlowOutcome(
@@ -230,9 +234,11 @@ def _folding(engine_input: FlowInput, engine: _native.FlowEngine) -> dict[str, C
     if engine_input.rule.adapts and engine_input.fold != "never":
         text = "every rank ran by itself: flows under adaptive routing are alike at no time, so that nothing folds"
         return caveats_by_subject([Caveat(subject="engine.folding", kind="note", text=text)])
-    ranks, actors, activities, cells, _, link_cells, kept, rounds = engine.folding()
-    if ranks == 0:
+    folded = single(engine.folding().view(FOLDED_DTYPE))
+    if folded["ranks"] == 0:
         return {}
+    ranks, actors, activities = folded["ranks"], folded["actors"], folded["activities"]
+    cells, link_cells, kept, rounds = (folded[name] for name in ("activity_cells", "link_cells", "kept", "rounds"))
     words = f"{plural(ranks, 'rank')} folded to {actors:,}, {plural(activities, 'transfer')} to {cells:,}"
     text = f"{words}, on {plural(link_cells, 'cell')} of links, after {plural(rounds, 'round')} of refinement"
     if engine.is_approximate():
@@ -255,39 +261,53 @@ def _adaptive(engine_input: FlowInput) -> dict[str, Caveat]:
     return caveats_by_subject([Caveat(subject="engine.routing", kind="approximate", text=text)])
 
 
-def _not_simulated(events: int, solves: int) -> dict[str, Caveat]:
+def _declared(engine_input: FlowInput) -> dict[str, Caveat]:
+    """A path selection that is taken as it declares itself, although it reacts to what flows do not have."""
+    policy = engine_input.path_selection
+    if policy is None or "ecn" not in policy.plugin.needs:
+        return {}
+    spreads = cast("PathSelection", policy.plugin).spreads
+    if spreads is None:  # flows take it only where no port looks at the entropy that it chooses
+        return {}
+    text = (
+        f"'{policy.name}' chooses paths as its file declares (spreads={spreads!r}); it also reacts to marks, which"
+        " flows do not have, and engine.fidelity: packet simulates that"
+    )
+    return caveats_by_subject([Caveat(subject="transport.path_selection", kind="assumed", text=text)])
+
+
+def _not_simulated(events: int, solves: int, *, has_losses: bool) -> dict[str, Caveat]:
     """Caveats of a run of this engine."""
     text = (
         "bandwidth is shared max-min among messages; congestion control, flow control, queues, marks and"
-        f" losses are not simulated, and their numbers are empty ({plural(events, 'event')}, "
-        f"{plural(solves, 'new share')})"
+        f" {'the draw of each loss' if has_losses else 'losses'} are not simulated, and their numbers are empty "
+        f"({plural(events, 'event')}, {plural(solves, 'new share')})"
     )
     return caveats_by_subject([Caveat(subject="engine.flow", kind="approximate", text=text)])
 
 
-def _raw_input(engine_input: FlowInput) -> dict[str, Any]:
-    raw: dict[str, Any] = {name: column(getattr(engine_input, name)) for name in _ARRAYS}
-    for name in ("seed", "until_ps", "tolerance", "tokens"):
-        raw[name] = getattr(engine_input, name)
-    raw["mode"] = int(engine_input.mode)
-    raw["folding"] = FOLDING.index(engine_input.fold)
-    raw["tiers"] = len(engine_input.tier_names)
+def _raw_input(engine_input: FlowInput, *, timeline_bins: int, tier_bins: int) -> dict[str, object]:
+    others = {
+        "port_loss": engine_input.losses.port_loss,
+        "loss_rules": engine_input.losses.rules,
+        "folding": FOLDING.index(engine_input.fold),
+        "tiers": len(engine_input.tier_names),
+        "tier_bins": tier_bins,
+        "timeline_bins": timeline_bins,
+    }
+    raw = FLOW_FABRIC.values(engine_input) | FLOW_JOB.values(engine_input) | FLOW_RUN.values(engine_input, others)
     raw["wire"] = _raw_wire(engine_input.transport)
     raw |= raw_layers(
         engine_input.layers,
         engine_input.node_attachment,
         spreads_ways=engine_input.spreads_ways,
     )
-    raw |= engine_input.rule.raw()
-    return raw
+    return raw | ROUTE_RULE.values(engine_input.rule)
 
 
-def _raw_wire(transport: Transport) -> dict[str, int]:
-    return {
-        "mtu_bytes": transport.mtu_bytes,
+def _raw_wire(transport: Transport) -> dict[str, object]:
+    others = {
         "overhead_bytes": transport.data_overhead_bytes + transport.telemetry_bytes,
-        "first_extra_bytes": transport.first_extra_bytes,
         "gap_bytes": transport.interframe_bytes,
-        "ack_bytes": transport.ack_bytes,
-        "ack_every": transport.ack_every,
     }
+    return WIRE_SIZES.values(transport, others)

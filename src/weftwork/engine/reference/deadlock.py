@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from weftwork.engine.reference.clock import Agenda, Phase
-from weftwork.engine.waits import DEADLOCK_DTYPE
+from weftwork.engine.rows.waits import DEADLOCK_DTYPE
 from weftwork.policies.interface import OFF
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from weftwork.engine.packet_input import DIGIT_DTYPE, OP_DTYPE, Op, PacketInput, Rule
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference.clock import Agenda, Clock, Phase
+from weftwork.engine.rows.job import DIGIT_DTYPE, OP_DTYPE, Op, Rule
 
 __all__ = ["DigitRow", "JobRun", "Network", "OpRow", "Posted", "RankStream"]
 

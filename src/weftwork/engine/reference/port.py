@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from weftwork.base.clock import serialisation_ps
-from weftwork.engine.outcome import PORT_DTYPE
 from weftwork.engine.packet_input import PAUSE_UNIT_BYTES
 from weftwork.engine.reference.clock import Agenda, Clock, Phase
 from weftwork.engine.reference.link import Wire
 from weftwork.engine.reference.link_credits import LinkCredits
 from weftwork.engine.reference.packet import Packet
 from weftwork.engine.reference.tap import Tap
+from weftwork.engine.rows.outcome import PORT_DTYPE
 from weftwork.policies.interface import OFF
 
 __all__ = ["Node", "Port", "PortConfig"]

@@ -17,18 +17,10 @@ import numpy as np
 
 from weftwork.base.work_done import simulated
 from weftwork.engine.capture import CaptureRequest, earliest
+from weftwork.engine.columns import fields_of
 from weftwork.engine.instants import LOSS_PARTS
-from weftwork.engine.outcome import (
-    CAPTURE_DTYPE,
-    COUNTERS,
-    MESSAGE_DTYPE,
-    MILESTONE_DTYPE,
-    PORT_DTYPE,
-    SERIES_DTYPE,
-    Outcome,
-    ending,
-)
-from weftwork.engine.packet_input import Instant, PacketInput
+from weftwork.engine.outcome import Outcome, ending
+from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference.clock import Phase
 from weftwork.engine.reference.deadlock import DeadlockWatch
 from weftwork.engine.reference.event_heap import EventHeap
@@ -46,6 +38,15 @@ from weftwork.engine.reference.shared_buffer import BufferConfig
 from weftwork.engine.reference.switch import SwitchConfig, SwitchNode
 from weftwork.engine.reference.tap import Tap
 from weftwork.engine.reference.waits import waits_of
+from weftwork.engine.rows.fabric import Instant
+from weftwork.engine.rows.outcome import (
+    CAPTURE_DTYPE,
+    COUNTERS,
+    MESSAGE_DTYPE,
+    MILESTONE_DTYPE,
+    PORT_DTYPE,
+    SERIES_DTYPE,
+)
 from weftwork.spec.fabric import SWITCH
 
 __all__ = ["Simulation", "run"]
@@ -356,11 +357,7 @@ def _link_config(engine_input: PacketInput, port: int) -> LinkConfig:
 def _nic_config(engine_input: PacketInput, node: int) -> NicConfig:
     row, transport = engine_input.nics[int(engine_input.node_device[node])], engine_input.transport
     return NicConfig(
-        pcie_rate_bps=int(row["pcie_rate_bps"]),
-        pcie_latency_ps=int(row["pcie_latency_ps"]),
-        receive_buffer_bytes=int(row["receive_buffer_bytes"]),
-        xoff_bytes=int(row["xoff_bytes"]),
-        xon_bytes=int(row["xon_bytes"]),
+        **fields_of(NicConfig, row),
         lossless=_lossless(engine_input),
         control_class=engine_input.control_class,
         host_packet_ps=transport.host_packet_ps,
@@ -385,16 +382,13 @@ def _switch_config(engine_input: PacketInput, node: int) -> SwitchConfig:
         ),
         buffer=BufferConfig(
             shared_bytes=int(engine_input.shared_bytes[node]),
-            reserve_bytes=int(row["reserve_bytes"]),
+            **fields_of(BufferConfig, row),
             headroom_bytes={port: int(engine_input.port_headroom_bytes[port]) for port in own},
-            alpha=float(row["alpha"]),
-            egress_alpha=float(row["egress_alpha"]),
-            xon_offset_bytes=int(row["xon_offset_bytes"]),
             lossless=_lossless(engine_input),
         ),
         kmin_bytes={port: int(engine_input.port_kmin_bytes[port]) for port in own},
         kmax_bytes={port: int(engine_input.port_kmax_bytes[port]) for port in own},
-        pmax=float(row["pmax"]),
+        **fields_of(SwitchConfig, row),
         marks_at_dequeue=bool(row["mark_at_dequeue"]),
         has_telemetry=bool(row["telemetry"]) and engine_input.has_telemetry,
         path_load_ps=max(engine_input.fabric_base_rtt_ps, 1) if row["telemetry"] and engine_input.has_path_load else 0,

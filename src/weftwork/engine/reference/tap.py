@@ -8,9 +8,9 @@ Leaves out: the frames of other ports, and whether a frame arrives.
 from __future__ import annotations
 
 from weftwork.engine.capture import CaptureRequest
-from weftwork.engine.outcome import CAPTURE_KINDS
 from weftwork.engine.reference.clock import Clock
 from weftwork.engine.reference.packet import HopTelemetry, Packet, PacketKind
+from weftwork.engine.rows.outcome import CAPTURE_KINDS
 from weftwork.policies.interface import HOPS
 
 __all__ = ["Tap"]

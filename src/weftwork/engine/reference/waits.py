@@ -13,7 +13,8 @@ import numpy as np
 
 from weftwork.engine.reference.message import Message
 from weftwork.engine.reference.queue_pair import QueuePair
-from weftwork.engine.waits import WAIT_DTYPE, WAIT_KINDS, WAIT_STATES, in_order
+from weftwork.engine.rows.waits import WAIT_DTYPE, WAIT_KINDS, WAIT_STATES
+from weftwork.engine.waits import in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,14 +6,25 @@ numbers and order of events of Linux, net/ipv4/tcp_bbr.c (version 1) and tcp_rat
 Leaves out: long-term sampling, by which Linux finds a policer; the allowance for aggregated ACKs (Linux 5.1); fixed
 point arithmetic; and the handshake, in whose place the base RTT of the path sets the first pacing rate.
 
-One packet in some, `MARKS` in a window, is remembered with the delivery count at its departure, so that its ACK gives a
-sample of the delivery rate as in tcp_rate.c; the ACKs of the others count bytes and measure the RTT. The maximum over
-ten rounds is exact, where Linux keeps the three best. All transitions happen at ACKs, so that there are no timers.
+Samples of the delivery rate are those of parts/delivery_rate.py: one packet in some gives one, and the ACKs of the
+others count bytes and measure the RTT. The maximum over ten rounds is exact, where Linux keeps the three best. All
+transitions happen at ACKs, so that there are no timers.
 """
 
 from __future__ import annotations
 
-from weftwork.policies.interface import OFF, CongestionControl, Kind, SenderState, Signal, array, row
+from weftwork.policies.interface import OFF, CongestionControl, Kind, Signal, array, row
+from weftwork.policies.parts.delivery_rate import (
+    PS_PER_BYTE_SECOND,
+    DeliveryState,
+    drawn_bits,
+    end_limit,
+    limit_by_application,
+    newest_mark,
+    note_departure,
+    paced,
+    sample_interval_ps,
+)
 
 __all__ = ["PLUGIN", "Params", "State", "step"]
 
@@ -21,14 +32,10 @@ STARTUP = 0
 DRAIN = 1
 PROBE_BW = 2
 PROBE_RTT = 3
-RING = 32  # chosen: room for twice the marks of a window
-MARKS = 16  # chosen: a round is then known to end within a sixteenth of it
 ROUNDS = 32  # chosen: more than bw_rounds may be
 PHASES = 8  # Linux, tcp_bbr.c: CYCLE_LEN
 PROBE_PHASE = 0
 DRAIN_PHASE = 1
-MIN_RATE_BPS = 1e6  # chosen: below any rate that is measured here; a rate of 0 would stop the sender
-PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 
 
 class Params:
@@ -114,7 +121,7 @@ class Params:
     )
 
 
-class State(SenderState):
+class State(DeliveryState):
     """One sending queue pair."""
 
     mode: int
@@ -139,20 +146,6 @@ class State(SenderState):
     in_recovery: bool
     is_conserving: bool
     recovered_at_seq: int
-    highest_seq: int
-    seed: int
-    delivered_bytes: int
-    delivered_at_ps: int
-    first_sent_at_ps: int
-    app_limited_until_bytes: int
-    unmarked_bytes: int
-    first_mark: int  # counts marks that are done with
-    next_mark: int  # counts marks
-    mark_sent_at_ps: list[int] = array(RING)
-    mark_delivered_bytes: list[int] = array(RING)
-    mark_delivered_at_ps: list[int] = array(RING)
-    mark_first_sent_at_ps: list[int] = array(RING)
-    mark_app_limited: list[int] = array(RING)
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
@@ -185,12 +178,7 @@ def start(params: Params, state: State, signal: Signal) -> None:
     state.delivered_at_ps = signal.now_ps
     state.first_sent_at_ps = signal.now_ps
     first_bps = state.cwnd_bytes * PS_PER_BYTE_SECOND / float(max(signal.base_rtt_ps, 1))
-    state.rate_bps = paced(params, first_bps * params.high_gain, signal)
-
-
-def paced(params: Params, rate_bps: float, signal: Signal) -> float:
-    """The measured rate less the margin, at most the line rate."""
-    return min(max(rate_bps * (1.0 - params.pacing_margin), MIN_RATE_BPS), float(signal.line_rate_bps))
+    state.rate_bps = paced(first_bps * params.high_gain, params.pacing_margin, signal)
 
 
 # Samples of the delivery rate: net/ipv4/tcp_rate.c
@@ -198,44 +186,9 @@ def paced(params: Params, rate_bps: float, signal: Signal) -> float:
 
 def count_departure(state: State, signal: Signal) -> None:
     """Remember the delivery count at some departures (tcp_rate_skb_sent)."""
-    if state.highest_seq == 0:
-        state.seed = signal.entropy + 1
-    state.highest_seq = max(state.highest_seq, signal.next_seq)
-    if signal.inflight_bytes <= signal.bytes:
-        state.first_sent_at_ps = signal.now_ps
-        state.delivered_at_ps = signal.now_ps
-    state.unmarked_bytes += signal.bytes
-    is_due = state.unmarked_bytes * MARKS >= min(state.window_bytes, float(signal.inflight_bytes))
-    if is_due and state.next_mark - state.first_mark < RING:
-        place = state.next_mark % RING
-        state.mark_sent_at_ps[place] = signal.now_ps
-        state.mark_delivered_bytes[place] = state.delivered_bytes
-        state.mark_delivered_at_ps[place] = state.delivered_at_ps
-        state.mark_first_sent_at_ps[place] = state.first_sent_at_ps
-        state.mark_app_limited[place] = 1 if state.app_limited_until_bytes > 0 else 0
-        state.next_mark += 1
-        state.unmarked_bytes = 0
+    note_departure(state, signal)
     if signal.backlog_bytes == 0 and float(signal.inflight_bytes) < state.window_bytes:
         limit_by_application(state, signal)
-
-
-def limit_by_application(state: State, signal: Signal) -> None:
-    """Mark samples as application-limited until all this has arrived (tcp_rate_check_app_limited)."""
-    state.app_limited_until_bytes = max(state.delivered_bytes + signal.inflight_bytes, 1)
-
-
-def newest_mark(state: State, sent_at_ps: int) -> int:
-    """Place of the last remembered packet that left by this instant, or -1.
-
-    This packet and those before it are then discarded.
-    """
-    place = -1
-    for _ in range(RING):
-        if state.first_mark == state.next_mark or state.mark_sent_at_ps[state.first_mark % RING] > sent_at_ps:
-            break
-        place = state.first_mark % RING
-        state.first_mark += 1
-    return place
 
 
 # The model
@@ -245,8 +198,7 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
     """Update the model from an ACK of new data, then obey it (bbr_update_model, bbr_main)."""
     inflight_before_bytes = signal.inflight_bytes + signal.arrived_bytes + signal.lost_bytes
     state.delivered_at_ps = signal.now_ps
-    if 0 < state.app_limited_until_bytes < state.delivered_bytes:
-        state.app_limited_until_bytes = 0
+    end_limit(state)
     state.round_began = False
     is_app_limited = False
     if signal.rtt_ps > 0:
@@ -264,7 +216,7 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
     update_min_rtt(params, state, signal)
     update_gain(params, state)
     if state.bw_bps > 0.0:
-        rate_bps = paced(params, state.pacing_gain * state.bw_bps, signal)
+        rate_bps = paced(state.pacing_gain * state.bw_bps, params.pacing_margin, signal)
         if state.is_full or rate_bps > state.rate_bps:
             state.rate_bps = rate_bps
     set_window(params, state, signal)
@@ -280,8 +232,7 @@ def update_bandwidth(params: Params, state: State, signal: Signal, place: int) -
         state.round_began = True
         state.is_conserving = False
         state.bw_of_round[state.round % ROUNDS] = 0.0
-    sending_ps = state.mark_sent_at_ps[place] - state.mark_first_sent_at_ps[place]
-    interval_ps = max(sending_ps, signal.now_ps - state.mark_delivered_at_ps[place])
+    interval_ps = sample_interval_ps(state, place, signal.now_ps)
     state.first_sent_at_ps = max(state.first_sent_at_ps, state.mark_sent_at_ps[place])
     # tcp_rate.c drops samples shorter than the smallest RTT: ACKs that came in a burst
     if interval_ps > 0 and interval_ps >= state.min_rtt_ps:
@@ -359,8 +310,7 @@ def is_drained(params: Params, state: State, signal: Signal) -> bool:
 def enter_probe_bw(state: State, signal: Signal) -> None:
     """Begin the cycle at a random phase that does not drain (bbr_reset_probe_bw_mode)."""
     state.mode = PROBE_BW
-    state.seed = (state.seed * 1_103_515_245 + 12_345) % 2_147_483_648  # ISO C, 7.22.2: the example of rand
-    state.phase = (PHASES - (state.seed // 65_536) % (PHASES - 1)) % PHASES
+    state.phase = (PHASES - drawn_bits(state) % (PHASES - 1)) % PHASES
     state.phase_at_ps = signal.now_ps
 
 
@@ -420,7 +370,7 @@ def restart(params: Params, state: State, signal: Signal) -> None:
     limit_by_application(state, signal)
     state.is_restarting = True
     if state.mode == PROBE_BW and state.bw_bps > 0.0:
-        state.rate_bps = paced(params, state.bw_bps, signal)
+        state.rate_bps = paced(state.bw_bps, params.pacing_margin, signal)
     elif state.mode == PROBE_RTT:
         check_probe_rtt_done(state, signal)
 
@@ -503,6 +453,7 @@ PLUGIN = CongestionControl(
     state=State,
     step=step,
     signals=frozenset({Kind.SEND, Kind.ACK, Kind.NAK, Kind.TIMEOUT, Kind.RESUME}),
+    is_loss_based=True,
     needs=frozenset({"rtt"}),
     source="Cardwell et al., ACM Queue 14(5), 2016, doi:10.1145/3012426.3022184; Linux, net/ipv4/tcp_bbr.c, version 1",
     variants={

@@ -1,7 +1,7 @@
 """BBR, version 3: version 1 with loss bounds and rare, cautious probes.
 
 Source: github.com/google/bbr, branch v3, net/ipv4/tcp_bbr.c; draft-ietf-ccwg-bbr for its variant. Functions below name
-those of tcp_bbr.c that they follow. Samples of the delivery rate are those of bbr.py and tcp_rate.c.
+those of tcp_bbr.c that they follow. Samples of the delivery rate are those of tcp_rate.c (parts/delivery_rate.py).
 Leaves out: marks, which Linux heeds where a route is marked as one of low latency; the allowance for aggregated ACKs;
 PLB; undoing a recovery that was spurious; tail loss probes; the handshake, in whose place the base RTT sets the first
 rate; fixed point arithmetic. What was in flight when a lost packet left is that of the nearest remembered packet.
@@ -11,16 +11,25 @@ from __future__ import annotations
 
 import math
 
-from weftwork.policies.interface import NO_WINDOW_BYTES, OFF, CongestionControl, Kind, SenderState, Signal, array, row
+from weftwork.policies.interface import NO_WINDOW_BYTES, OFF, CongestionControl, Kind, Signal, array, row
+from weftwork.policies.parts.delivery_rate import (
+    PS_PER_BYTE_SECOND,
+    RING,
+    DeliveryState,
+    drawn_bits,
+    end_limit,
+    limit_by_application,
+    newest_mark,
+    note_departure,
+    paced,
+    sample_interval_ps,
+)
 
 __all__ = ["PLUGIN", "Params", "State", "step"]
 
 STARTUP, DRAIN, PROBE_BW, PROBE_RTT = 0, 1, 2, 3
 UP, DOWN, CRUISE, REFILL = 0, 1, 2, 3  # phases of PROBE_BW
-RING = 32  # chosen: room for twice the marks of a window
-MARKS = 16  # chosen: a round is then known to end within a sixteenth of it
 NO_BOUND = NO_WINDOW_BYTES  # of bytes in flight, and of bits per second
-MIN_RATE_BPS = 1e6  # chosen: below any rate that is measured here; a rate of 0 would stop the sender
 STARTUP_GAIN = 2.77  # tcp_bbr.c, bbr_startup_pacing_gain: 4 ln 2
 UP_GAIN = 1.25  # bbr_pacing_gain
 WINDOW_GAIN = 2.0  # bbr_cwnd_gain, bbr_startup_cwnd_gain
@@ -33,7 +42,6 @@ FULL_LOSSES = 6  # bbr_full_loss_cnt
 LEAST_PACKETS = 4  # bbr_cwnd_min_target
 FIRST_PACKETS = 10  # RFC 6928
 MOST_DOUBLINGS = 30  # tcp_bbr.c, bbr_raise_inflight_hi_slope
-PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 V3 = "google/bbr v3, tcp_bbr.c, "
 
 
@@ -67,7 +75,7 @@ class Params:
     )
 
 
-class State(SenderState):
+class State(DeliveryState):
     """One sending queue pair; ``_hi`` and ``_lo`` are long-term and short-term bounds."""
 
     mode: int
@@ -112,15 +120,8 @@ class State(SenderState):
     in_recovery: bool
     timed_out: bool
     recovered_at_seq: int
-    highest_seq: int
     loss_at_ps: int = OFF
-    seed: int
-    delivered_bytes: int
-    delivered_at_ps: int
     lost_bytes: int
-    first_sent_at_ps: int
-    app_limited_until_bytes: int
-    unmarked_bytes: int
     sample_bps: float  # of this ACK; 0 where its packet is not remembered
     sample_bytes: int
     sample_lost_bytes: int
@@ -128,15 +129,8 @@ class State(SenderState):
     is_sample_limited: bool
     last_inflight_bytes: int  # when the last remembered packet left that was acknowledged
     last_lost_bytes: int
-    first_mark: int  # counts marks that are done with
-    next_mark: int  # counts marks
-    mark_sent_at_ps: list[int] = array(RING)
-    mark_delivered_bytes: list[int] = array(RING)
-    mark_delivered_at_ps: list[int] = array(RING)
-    mark_first_sent_at_ps: list[int] = array(RING)
     mark_inflight_bytes: list[int] = array(RING)
     mark_lost_bytes: list[int] = array(RING)
-    mark_app_limited: list[int] = array(RING)
 
 
 def step(params: Params, state: State, signal: Signal) -> None:
@@ -162,39 +156,19 @@ def start(state: State, signal: Signal) -> None:
     state.min_rtt_at_ps = signal.now_ps
     state.probe_rtt_min_at_ps = signal.now_ps
     first_bps = state.cwnd_bytes * PS_PER_BYTE_SECOND / float(max(signal.base_rtt_ps, 1))
-    state.rate_bps = paced(first_bps * STARTUP_GAIN, signal)
-
-
-def paced(rate_bps: float, signal: Signal) -> float:
-    """The measured rate less the margin, at most the line rate."""
-    return min(max(rate_bps * (1.0 - PACING_MARGIN), MIN_RATE_BPS), float(signal.line_rate_bps))
+    state.rate_bps = paced(first_bps * STARTUP_GAIN, PACING_MARGIN, signal)
 
 
 def count_departure(state: State, signal: Signal) -> None:
     """Remember all counts at some departures (tcp_rate_skb_sent)."""
-    if state.highest_seq == 0:
-        state.seed = signal.entropy + 1
-    state.highest_seq = max(state.highest_seq, signal.next_seq)
-    if signal.inflight_bytes <= signal.bytes:
-        state.first_sent_at_ps = signal.now_ps
-        state.delivered_at_ps = signal.now_ps
-    state.unmarked_bytes += signal.bytes
-    is_due = state.unmarked_bytes * MARKS >= min(state.window_bytes, float(signal.inflight_bytes))
-    if is_due and state.next_mark - state.first_mark < RING:
-        place = state.next_mark % RING
-        state.mark_sent_at_ps[place] = signal.now_ps
-        state.mark_delivered_bytes[place] = state.delivered_bytes
-        state.mark_delivered_at_ps[place] = state.delivered_at_ps
-        state.mark_first_sent_at_ps[place] = state.first_sent_at_ps
+    place = note_departure(state, signal)
+    if place >= 0:
         state.mark_inflight_bytes[place] = signal.inflight_bytes
         state.mark_lost_bytes[place] = state.lost_bytes
-        state.mark_app_limited[place] = 1 if state.app_limited_until_bytes > 0 else 0
-        state.next_mark += 1
-        state.unmarked_bytes = 0
     if float(signal.inflight_bytes + signal.mtu_bytes) > state.window_bytes:
         state.is_cwnd_limited = True
     elif signal.backlog_bytes == 0:  # tcp_rate_check_app_limited
-        state.app_limited_until_bytes = max(state.delivered_bytes + signal.inflight_bytes, 1)
+        limit_by_application(state, signal)
 
 
 def take_sample(state: State, signal: Signal) -> None:
@@ -206,16 +180,10 @@ def take_sample(state: State, signal: Signal) -> None:
     state.round_began = False
     state.loss_round_began = False
     sent_at_ps = signal.now_ps - signal.rtt_ps
-    place = -1
-    for _ in range(RING):
-        if state.first_mark == state.next_mark or state.mark_sent_at_ps[state.first_mark % RING] > sent_at_ps:
-            break
-        place = state.first_mark % RING
-        state.first_mark += 1
+    place = newest_mark(state, sent_at_ps)
     if signal.rtt_ps > 0 and place >= 0:
         delivered_then = state.mark_delivered_bytes[place]
-        sending_ps = state.mark_sent_at_ps[place] - state.mark_first_sent_at_ps[place]
-        interval_ps = max(sending_ps, signal.now_ps - state.mark_delivered_at_ps[place])
+        interval_ps = sample_interval_ps(state, place, signal.now_ps)
         if interval_ps > 0 and interval_ps >= state.min_rtt_ps:
             state.sample_bytes = state.delivered_bytes - delivered_then
             state.sample_bps = float(state.sample_bytes) * PS_PER_BYTE_SECOND / interval_ps
@@ -239,8 +207,7 @@ def acknowledge(params: Params, state: State, signal: Signal) -> None:
     state.delivered_bytes += signal.arrived_bytes
     if signal.arrived_bytes > 0:
         state.delivered_at_ps = signal.now_ps
-        if 0 < state.app_limited_until_bytes < state.delivered_bytes:
-            state.app_limited_until_bytes = 0
+        end_limit(state)
         take_sample(state, signal)
     note_loss(params, state, signal)
     if signal.arrived_bytes > 0:
@@ -330,9 +297,8 @@ def reset_full(state: State, bw_bps: float) -> None:
 
 
 def drawn(state: State, below: int) -> int:
-    """A random number from 0 on: ISO C, 7.22.2, the example of rand."""
-    state.seed = (state.seed * 1_103_515_245 + 12_345) % 2_147_483_648
-    return (state.seed // 65_536) * below // 32_768
+    """A random number from 0 on."""
+    return drawn_bits(state) * below // 32_768
 
 
 def go_down(params: Params, state: State, signal: Signal) -> None:
@@ -475,7 +441,7 @@ def update_min_rtt(params: Params, state: State, signal: Signal) -> None:
         state.is_probe_ending = True
         state.round_ends_at_bytes = state.delivered_bytes
     if state.mode == PROBE_RTT:
-        state.app_limited_until_bytes = max(state.delivered_bytes + signal.inflight_bytes, 1)
+        limit_by_application(state, signal)
         if state.probe_rtt_until_ps == OFF:
             if signal.inflight_bytes <= path_bytes(state, bandwidth(state), PROBE_RTT_GAIN, signal):
                 state.probe_rtt_until_ps = signal.now_ps + params.probe_rtt_ps
@@ -503,10 +469,10 @@ def check_probe_rtt_done(params: Params, state: State, signal: Signal) -> None:
 
 def restart(params: Params, state: State, signal: Signal) -> None:
     """After idle time continue at measured bandwidth, without gain (bbr_cwnd_event)."""
-    state.app_limited_until_bytes = max(state.delivered_bytes + signal.inflight_bytes, 1)
+    limit_by_application(state, signal)
     state.is_restarting = True
     if state.mode == PROBE_BW and bandwidth(state) > 0.0:
-        state.rate_bps = paced(bandwidth(state), signal)
+        state.rate_bps = paced(bandwidth(state), PACING_MARGIN, signal)
     elif state.mode == PROBE_RTT:
         check_probe_rtt_done(params, state, signal)
 
@@ -528,7 +494,7 @@ def obey(params: Params, state: State, signal: Signal) -> None:
     elif state.phase == DOWN:
         pacing_gain = params.down_gain
     if bw_bps > 0.0:
-        rate_bps = paced(pacing_gain * bw_bps, signal)
+        rate_bps = paced(pacing_gain * bw_bps, PACING_MARGIN, signal)
         state.rate_bps = rate_bps if state.is_full else max(rate_bps, state.rate_bps)
     if state.in_recovery and signal.seq >= state.recovered_at_seq:
         state.in_recovery = False
@@ -587,11 +553,11 @@ PLUGIN = CongestionControl(
     state=State,
     step=step,
     signals=frozenset({Kind.SEND, Kind.ACK, Kind.NAK, Kind.TIMEOUT, Kind.RESUME}),
+    is_loss_based=True,
     needs=frozenset({"rtt"}),
     source="github.com/google/bbr, branch v3, net/ipv4/tcp_bbr.c; draft-ietf-ccwg-bbr",
     variants={
-        # The defaults above: version 3 in Google's Linux, on a NIC that paces every packet.
-        "linux-v3": {},
+        "linux-v3": {},  # the defaults above: version 3 in Google's Linux, on a NIC that paces every packet
         # The draft, where its numbers differ: sections on Drain and ProbeBW.
         "draft": {"drain_gain": 0.5, "down_gain": 0.9},
         # chosen: a data centre's round trips are a thousandth of the Internet's, and so are the times by the clock.

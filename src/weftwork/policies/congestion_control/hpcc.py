@@ -14,11 +14,18 @@ nothing newer of the first switch (a duplicate, or one overtaken) is passed over
 
 from __future__ import annotations
 
-from weftwork.policies.interface import HOPS, CongestionControl, Kind, SenderState, Signal, array, row
+from weftwork.policies.interface import HOPS, CongestionControl, Kind, Signal, row
+from weftwork.policies.parts.int_memory import (
+    PS_PER_BYTE_SECOND,
+    HopState,
+    knows_path,
+    remember,
+    round_bytes,
+    round_ps,
+)
 
 __all__ = ["PLUGIN", "Params", "State", "step"]
 
-PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 LEAST_LOAD = 1e-9  # chosen: keeps the quotient finite; the line rate bounds the window long before
 
 
@@ -83,17 +90,12 @@ class Params:
     )
 
 
-class State(SenderState):
+class State(HopState):
     """One sending queue pair: telemetry of the last ACK, load, reference window.
 
     The telemetry is that of each hop.
     """
 
-    last_queue_bytes: list[int] = array(HOPS)
-    last_tx_bytes: list[int] = array(HOPS)
-    last_at_ps: list[int] = array(HOPS)
-    last_port: list[int] = array(HOPS)
-    hops: int
     load: float = 1.0  # U: of the busiest hop, smoothed over T
     reference_bytes: float  # W_c
     stage: int  # incStage
@@ -103,7 +105,7 @@ class State(SenderState):
 def step(params: Params, state: State, signal: Signal) -> None:
     """Sending NIC: start with line rate x T, then follow the ACKs."""
     if signal.kind == Kind.START:
-        state.reference_bytes = full_bytes(params, signal)
+        state.reference_bytes = round_bytes(params, signal)
         obey(params, state, signal, state.reference_bytes)
     elif signal.kind == Kind.ACK and 0 < signal.hops <= HOPS:
         is_due = signal.seq > state.update_seq
@@ -117,41 +119,12 @@ def step(params: Params, state: State, signal: Signal) -> None:
             react(params, state, signal)
 
 
-def rtt_ps(params: Params, signal: Signal) -> float:
-    """T, the time in which a window is sent."""
-    longest_ps = signal.fabric_base_rtt_ps if params.fabric_rtt else 0
-    return float(max(longest_ps, signal.base_rtt_ps, 1))  # a pair without a route at time 0 has none
-
-
-def full_bytes(params: Params, signal: Signal) -> float:
-    """W_init: bytes on the line in T."""
-    return float(signal.line_rate_bps) * rtt_ps(params, signal) / PS_PER_BYTE_SECOND
-
-
-def knows_path(state: State, signal: Signal) -> bool:
-    """Whether the last ACK came over the same ports."""
-    known = state.hops == signal.hops
-    for i in range(signal.hops):
-        known = known and state.last_port[i] == signal.hop_port[i]
-    return known
-
-
-def remember(state: State, signal: Signal) -> None:
-    """Store the telemetry of each hop."""
-    state.hops = signal.hops
-    for i in range(signal.hops):
-        state.last_queue_bytes[i] = signal.hop_queue_bytes[i]
-        state.last_tx_bytes[i] = signal.hop_tx_bytes[i]
-        state.last_at_ps[i] = signal.hop_at_ps[i]
-        state.last_port[i] = signal.hop_port[i]
-
-
 def measure(params: Params, state: State, signal: Signal) -> None:
     """MeasureInflight: smoothed load of the busiest hop.
 
     The smoothing is by the part of T that the load was measured over.
     """
-    round_ps = rtt_ps(params, signal)
+    round_trip_ps = round_ps(params, signal)
     highest = 0.0
     over_ps = 0
     for i in range(signal.hops):
@@ -160,11 +133,11 @@ def measure(params: Params, state: State, signal: Signal) -> None:
             rate_bps = float(signal.hop_rate_bps[i])
             queue_bytes = float(min(signal.hop_queue_bytes[i], state.last_queue_bytes[i]))
             sent_bytes = float(signal.hop_tx_bytes[i] - state.last_tx_bytes[i])
-            load = (queue_bytes / round_ps + sent_bytes / gap_ps) * PS_PER_BYTE_SECOND / rate_bps
+            load = (queue_bytes / round_trip_ps + sent_bytes / gap_ps) * PS_PER_BYTE_SECOND / rate_bps
             if load > highest:
                 highest = load
                 over_ps = gap_ps
-    share = min(float(over_ps) / round_ps, 1.0)
+    share = min(float(over_ps) / round_trip_ps, 1.0)
     state.load = (1.0 - share) * state.load + share * highest
 
 
@@ -181,8 +154,8 @@ def react(params: Params, state: State, signal: Signal) -> None:
         window_bytes = state.reference_bytes + increase_bytes(params, signal)
         stage = state.stage + 1
     least_bps = min(float(params.min_rate_bps), float(signal.line_rate_bps))
-    least_bytes = least_bps * rtt_ps(params, signal) / PS_PER_BYTE_SECOND
-    window_bytes = min(max(window_bytes, least_bytes), full_bytes(params, signal))
+    least_bytes = least_bps * round_ps(params, signal) / PS_PER_BYTE_SECOND
+    window_bytes = min(max(window_bytes, least_bytes), round_bytes(params, signal))
     if signal.seq > state.update_seq:
         state.reference_bytes = window_bytes
         state.stage = stage
@@ -193,11 +166,11 @@ def react(params: Params, state: State, signal: Signal) -> None:
 def increase_bytes(params: Params, signal: Signal) -> float:
     """W_ai, the growth of a window in T at any load."""
     if params.expected_flows > 0:
-        return full_bytes(params, signal) * (1.0 - params.eta) / params.expected_flows
+        return round_bytes(params, signal) * (1.0 - params.eta) / params.expected_flows
     if params.increase_bytes > 0:
         return float(params.increase_bytes)
     scale = float(signal.line_rate_bps) / params.scale_rate_bps if params.scale_rate_bps > 0 else 1.0
-    return scale * params.ai_rate_bps * rtt_ps(params, signal) / PS_PER_BYTE_SECOND
+    return scale * params.ai_rate_bps * round_ps(params, signal) / PS_PER_BYTE_SECOND
 
 
 def obey(params: Params, state: State, signal: Signal, window_bytes: float) -> None:
@@ -206,7 +179,7 @@ def obey(params: Params, state: State, signal: Signal, window_bytes: float) -> N
     A packet may start while less than the window is in flight (HPCC-ns3, IsWinBound).
     """
     state.window_bytes = window_bytes + signal.mtu_bytes
-    rate_bps = window_bytes * PS_PER_BYTE_SECOND / rtt_ps(params, signal)
+    rate_bps = window_bytes * PS_PER_BYTE_SECOND / round_ps(params, signal)
     state.rate_bps = min(rate_bps, float(signal.line_rate_bps))
 
 

@@ -12,11 +12,18 @@ first switch is passed over.
 
 from __future__ import annotations
 
-from weftwork.policies.interface import HOPS, CongestionControl, Kind, SenderState, Signal, array, row
+from weftwork.policies.interface import HOPS, CongestionControl, Kind, Signal, row
+from weftwork.policies.parts.int_memory import (
+    PS_PER_BYTE_SECOND,
+    HopState,
+    knows_path,
+    remember,
+    round_bytes,
+    round_ps,
+)
 
 __all__ = ["PLUGIN", "Params", "State", "step"]
 
-PS_PER_BYTE_SECOND = 8e12  # bits per byte x picoseconds per second
 NO_POWER = 1 / 65_536  # powertcp-linux, powertcp_defs.h: the unit of its power; less than that moves nothing
 
 
@@ -71,17 +78,12 @@ class Params:
     )
 
 
-class State(SenderState):
+class State(HopState):
     """One sending queue pair: telemetry of the last ACK, power and windows.
 
     The telemetry is that of each hop; the power is smoothed.
     """
 
-    last_queue_bytes: list[int] = array(HOPS)
-    last_tx_bytes: list[int] = array(HOPS)
-    last_at_ps: list[int] = array(HOPS)
-    last_port: list[int] = array(HOPS)
-    hops: int
     power: float = 1.0  # smoothed, 1 in balance
     reference_bytes: float  # cwnd_old
     update_seq: int  # the reference moves with the first ACK of a packet sent after it last did
@@ -90,7 +92,7 @@ class State(SenderState):
 def step(params: Params, state: State, signal: Signal) -> None:
     """Sending NIC: start with line rate x tau, then follow the ACKs."""
     if signal.kind == Kind.START:
-        state.reference_bytes = full_bytes(params, signal)
+        state.reference_bytes = round_bytes(params, signal)
         obey(params, state, signal, state.reference_bytes)
     elif signal.kind == Kind.ACK and 0 < signal.hops <= HOPS:
         if not knows_path(state, signal):
@@ -104,41 +106,12 @@ def step(params: Params, state: State, signal: Signal) -> None:
                 react(params, state, signal)
 
 
-def tau_ps(params: Params, signal: Signal) -> float:
-    """Tau, the round trip without queues."""
-    longest_ps = signal.fabric_base_rtt_ps if params.fabric_rtt else 0
-    return float(max(longest_ps, signal.base_rtt_ps, 1))  # a pair without a route at time 0 has none
-
-
-def full_bytes(params: Params, signal: Signal) -> float:
-    """Line rate x tau, the largest window."""
-    return float(signal.line_rate_bps) * tau_ps(params, signal) / PS_PER_BYTE_SECOND
-
-
-def knows_path(state: State, signal: Signal) -> bool:
-    """Whether the last ACK came over the same ports."""
-    known = state.hops == signal.hops
-    for i in range(signal.hops):
-        known = known and state.last_port[i] == signal.hop_port[i]
-    return known
-
-
-def remember(state: State, signal: Signal) -> None:
-    """Store the telemetry of each hop."""
-    state.hops = signal.hops
-    for i in range(signal.hops):
-        state.last_queue_bytes[i] = signal.hop_queue_bytes[i]
-        state.last_tx_bytes[i] = signal.hop_tx_bytes[i]
-        state.last_at_ps[i] = signal.hop_at_ps[i]
-        state.last_port[i] = signal.hop_port[i]
-
-
 def measure(params: Params, state: State, signal: Signal) -> None:
     """NormPower: arrival rate x (queue + pipe) of the busiest hop.
 
     It is smoothed by the part of tau that it was measured over.
     """
-    round_ps = tau_ps(params, signal)
+    round_trip_ps = round_ps(params, signal)
     highest = 0.0
     over_ps = 0
     for i in range(signal.hops):
@@ -148,11 +121,11 @@ def measure(params: Params, state: State, signal: Signal) -> None:
             grown_bytes = float(signal.hop_queue_bytes[i] - state.last_queue_bytes[i])
             sent_bytes = float(signal.hop_tx_bytes[i] - state.last_tx_bytes[i])
             current = (grown_bytes + sent_bytes) * byte_ps / gap_ps
-            voltage = float(signal.hop_queue_bytes[i]) * byte_ps / round_ps + 1.0
+            voltage = float(signal.hop_queue_bytes[i]) * byte_ps / round_trip_ps + 1.0
             if current * voltage > highest:
                 highest = current * voltage
                 over_ps = gap_ps
-    share = min(float(over_ps) / round_ps, 1.0)
+    share = min(float(over_ps) / round_trip_ps, 1.0)
     state.power = (1.0 - share) * state.power + share * highest
 
 
@@ -164,8 +137,8 @@ def react(params: Params, state: State, signal: Signal) -> None:
     aim_bytes = state.reference_bytes * params.eta / state.power + beta_bytes(params, signal)
     window_bytes = params.gamma * aim_bytes + (1.0 - params.gamma) * state.reference_bytes
     least_bps = min(float(params.min_rate_bps), float(signal.line_rate_bps))
-    least_bytes = least_bps * tau_ps(params, signal) / PS_PER_BYTE_SECOND
-    window_bytes = min(max(window_bytes, least_bytes), full_bytes(params, signal))
+    least_bytes = least_bps * round_ps(params, signal) / PS_PER_BYTE_SECOND
+    window_bytes = min(max(window_bytes, least_bytes), round_bytes(params, signal))
     if signal.seq > state.update_seq:
         state.reference_bytes = window_bytes
         state.update_seq = max(signal.next_seq, state.update_seq)
@@ -178,9 +151,9 @@ def beta_bytes(params: Params, signal: Signal) -> float:
     In balance each flow keeps this much of the queue.
     """
     if params.expected_flows > 0:
-        return full_bytes(params, signal) / params.expected_flows
+        return round_bytes(params, signal) / params.expected_flows
     scale = float(signal.line_rate_bps) / params.scale_rate_bps if params.scale_rate_bps > 0 else 1.0
-    return scale * params.beta_rate_bps * tau_ps(params, signal) / PS_PER_BYTE_SECOND
+    return scale * params.beta_rate_bps * round_ps(params, signal) / PS_PER_BYTE_SECOND
 
 
 def obey(params: Params, state: State, signal: Signal, window_bytes: float) -> None:
@@ -189,7 +162,7 @@ def obey(params: Params, state: State, signal: Signal, window_bytes: float) -> N
     A packet may start while less than the window is in flight.
     """
     state.window_bytes = window_bytes + signal.mtu_bytes
-    rate_bps = window_bytes * PS_PER_BYTE_SECOND / tau_ps(params, signal)
+    rate_bps = window_bytes * PS_PER_BYTE_SECOND / round_ps(params, signal)
     state.rate_bps = min(rate_bps, float(signal.line_rate_bps))
 
 

@@ -416,6 +416,7 @@ PLUGIN = CongestionControl(
     state=State,
     step=step,
     signals=frozenset({Kind.SEND, Kind.ACK, Kind.NAK, Kind.TIMEOUT, Kind.RESUME}),
+    is_loss_based=True,
     needs=frozenset({"rtt"}),
     source="Dong et al., NSDI 2018; rate controller as in WebRTC, numbers of PCC-Kernel and PCC-Uspace",
     variants={

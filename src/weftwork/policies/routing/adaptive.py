@@ -13,8 +13,9 @@ Leaves out: UGAL-G, which knows all queues. Queues count bytes of the packet's o
 from __future__ import annotations
 
 from weftwork.policies.interface import OFF, Candidate, PortSelection, PortSignal, row
+from weftwork.policies.parts.port_choice import shortest_queue
 
-__all__ = ["PLUGIN", "Params", "State", "shortest_queue", "step"]
+__all__ = ["PLUGIN", "Params", "State", "step"]
 
 TO_VIA = 1  # parts of the way, in the packet's word; below 0: minimal so far, by what this switch says
 TO_RECEIVER = 2
@@ -45,17 +46,6 @@ class Params:
 
 class State:
     """None."""
-
-
-def shortest_queue(signal: PortSignal, candidates: list[Candidate]) -> int:
-    """Index of the candidate with the shortest queue, ties at random."""
-    first = (signal.draw >> 30) % signal.candidates
-    best = first
-    for i in range(signal.candidates):
-        j = (first + i) % signal.candidates
-        if candidates[j].queue_bytes < candidates[best].queue_bytes:
-            best = j
-    return best
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:

@@ -7,43 +7,20 @@ Leaves out: detours. With ``among`` 2 the port is the one with the shortest queu
 
 from __future__ import annotations
 
-from weftwork.policies.interface import Candidate, PortSelection, PortSignal, row
+from weftwork.policies.interface import Candidate, PortSelection, PortSignal
+from weftwork.policies.parts.port_choice import AMONG_EQUALS, choice_of
 
-__all__ = ["PLUGIN", "Params", "State", "choice_of", "step"]
-
-SPRAY = 1
-LEAST_QUEUE = 2
+__all__ = ["PLUGIN", "Params", "State", "step"]
 
 
 class Params:
     """How one of several equal ports is chosen."""
 
-    among: int = row(
-        default=0,
-        minimum=0,
-        maximum=2,
-        source="chosen: as transport.port_selection says",
-        text="Among equal ports: 0 by the switch's hash, 1 at random for every packet, 2 the shortest queue.",
-    )
+    among: int = AMONG_EQUALS
 
 
 class State:
     """None."""
-
-
-def choice_of(params: Params, signal: PortSignal, candidates: list[Candidate]) -> int:
-    """Index of the candidate, by hash, at random, or with the shortest queue, ties at random."""
-    first = (signal.draw >> 30) % signal.candidates
-    if params.among == SPRAY:
-        return first
-    if params.among != LEAST_QUEUE:
-        return signal.hash % signal.candidates
-    best = first
-    for i in range(signal.candidates):
-        j = (first + i) % signal.candidates
-        if candidates[j].queue_bytes < candidates[best].queue_bytes:
-            best = j
-    return best
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:

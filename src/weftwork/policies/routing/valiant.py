@@ -9,11 +9,10 @@ Leaves out: detours of packets within a switch, or within a group where intermed
 from __future__ import annotations
 
 from weftwork.policies.interface import OFF, Candidate, PortSelection, PortSignal, row
+from weftwork.policies.parts.port_choice import AMONG_EQUALS, choice_of
 
-__all__ = ["PLUGIN", "Params", "State", "choice_of", "step"]
+__all__ = ["PLUGIN", "Params", "State", "step"]
 
-SPRAY = 1
-LEAST_QUEUE = 2
 TO_VIA = 1  # parts of the way, in the packet's word
 TO_RECEIVER = 2
 
@@ -21,13 +20,7 @@ TO_RECEIVER = 2
 class Params:
     """How the intermediate and one of several equal ports are chosen."""
 
-    among: int = row(
-        default=0,
-        minimum=0,
-        maximum=2,
-        source="chosen: as transport.port_selection says",
-        text="Among equal ports: 0 by the switch's hash, 1 at random for every packet, 2 the shortest queue.",
-    )
+    among: int = AMONG_EQUALS
     by_packet: bool = row(
         default=False,
         source="Valiant 1982: yes; chosen: off where transport.port_selection keeps packets in order",
@@ -42,21 +35,6 @@ class Params:
 
 class State:
     """None."""
-
-
-def choice_of(params: Params, signal: PortSignal, candidates: list[Candidate]) -> int:
-    """Index of the candidate, by hash, at random, or with the shortest queue, ties at random."""
-    first = (signal.draw >> 30) % signal.candidates
-    if params.among == SPRAY:
-        return first
-    if params.among != LEAST_QUEUE:
-        return signal.hash % signal.candidates
-    best = first
-    for i in range(signal.candidates):
-        j = (first + i) % signal.candidates
-        if candidates[j].queue_bytes < candidates[best].queue_bytes:
-            best = j
-    return best
 
 
 def step(params: Params, state: State, signal: PortSignal, candidates: list[Candidate]) -> None:

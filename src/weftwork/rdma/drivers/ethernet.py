@@ -266,6 +266,7 @@ class EthernetPort:
 
         A message of connection management that nobody waits for is answered by the process with the lowest slot.
         """
+        self._process.turn_away()  # those who asked whether this process is there
         name = self._process.owner(payload)
         if name is None:
             return True

@@ -3,21 +3,22 @@
 Each process has a socket that others connect to and that says nothing. The system closes it when the process ends, and
 those who are connected hear that at once.
 Source: unix(7) (abstract names, SO_PEERCRED), epoll(7).
-Leaves out: processes of other users, whose names anybody may have; queue pairs joined by hand; other machines.
+Leaves out: other machines.
 """
 
 from __future__ import annotations
 
 import os
 import select
-import socket
-from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from weftwork.rdma.drivers.lines import connected, open_door, user_of
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
 
 __all__ = ["ProcessLives"]
-
-_BACKLOG: Final = 4096  # as many as the system allows (net.core.somaxconn): processes that watch this one
-_CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
 
 
 class ProcessLives:
@@ -32,30 +33,30 @@ class ProcessLives:
         self._events: Final = select.epoll()
         self._watched: Final[dict[str, tuple[socket.socket, int]]] = {}  # with the number of those who watch
         self._names: Final[dict[int, str]] = {}
-        self._own: Final = _open()
-        try:
-            self._own.bind(own_name)
-            self._own.listen(_BACKLOG)
-        except OSError:
-            self._own.close()
+        self._own: Final = open_door(own_name)
 
     def fileno(self) -> int:
         """Descriptor that is readable when a process has ended."""
         return self._events.fileno()
 
-    def watch(self, name: str) -> None:
-        """Watch a process of the same user; one that is not there, or does not say so, is not watched."""
+    def watch(self, name: str, users: Callable[[], frozenset[int]] = frozenset) -> None:
+        """Watch a process; one that is not there, or does not say so, is not watched.
+
+        Parameters
+        ----------
+        name : of the socket of the process, which anybody may have taken
+        users : who receives at the address of the process; another user than that of this process is believed only
+            where nobody else receives there, since that user could end the conversation anyway
+        """
         if name in self._watched:
-            life, count = self._watched[name]
-            self._watched[name] = life, count + 1
+            known, count = self._watched[name]
+            self._watched[name] = known, count + 1
             return
-        life = _open()
-        try:
-            life.connect(name)
-            _, uid, _ = _CREDENTIALS.unpack(life.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-        except OSError:
-            uid = -1
-        if uid != os.getuid():
+        life = connected(name)
+        if life is None:
+            return
+        user = user_of(life)
+        if user != os.getuid() and users() != {user}:
             life.close()
             return
         self._events.register(life, select.EPOLLRDHUP)
@@ -88,11 +89,10 @@ class ProcessLives:
 
     def close(self) -> None:
         """Watch nobody, and let others hear of the end."""
-        for name in tuple(self._watched):
-            self._forget(name)
-        self._own.close()
+        for life, _ in self._watched.values():  # not unregistered: a parent shares the events with its fork
+            life.close()
+        self._watched.clear()
+        self._names.clear()
+        if self._own is not None:
+            self._own.close()
         self._events.close()
-
-
-def _open() -> socket.socket:
-    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)

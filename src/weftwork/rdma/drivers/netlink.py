@@ -1,6 +1,7 @@
-"""Interfaces of this machine, their addresses and their neighbours, as the kernel lists them.
+"""Interfaces of this machine, their addresses and neighbours, and who listens at a name, as the kernel lists them.
 
-Source: netlink(7), rtnetlink(7); Linux include/uapi/linux/{netlink,rtnetlink,if_link,if_addr,neighbour}.h.
+Source: netlink(7), rtnetlink(7), sock_diag(7); Linux
+include/uapi/linux/{netlink,rtnetlink,if_link,if_addr,neighbour,sock_diag,unix_diag}.h.
 Leaves out: routes, and changes of any of these, except that a neighbour can be waited for.
 """
 
@@ -12,16 +13,31 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-__all__ = ["Interface", "InterfaceAddress", "NeighbourWatch", "addresses", "interfaces", "neighbours"]
+__all__ = [
+    "Interface",
+    "InterfaceAddress",
+    "NeighbourWatch",
+    "addresses",
+    "interfaces",
+    "listening_users",
+    "neighbours",
+]
 
 _HEADER: Final = Struct("=IHHII")  # struct nlmsghdr
 _LINK: Final = Struct("=BxHiII")  # struct ifinfomsg: family, type, index, flags, changed
 _ADDRESS: Final = Struct("=BBBBI")  # struct ifaddrmsg: family, prefix, flags, scope, index
 _NEIGHBOUR: Final = Struct("=BxxxiHBB")  # struct ndmsg: family, index, state, flags, type
+_UNIX_ASKED: Final = Struct("=BBHIIIII")  # struct unix_diag_req: family, protocol, states, inode, what to show, cookie
+_UNIX: Final = Struct("=BBBxIII")  # struct unix_diag_msg: family, type, state, inode, cookie
 _ATTRIBUTE: Final = Struct("=HH")  # struct rtattr: length, type
 _GET_LINK, _GET_ADDRESS, _GET_NEIGHBOUR = 18, 22, 30  # RTM_GETLINK and so on
+_SOCK_DIAG: Final = 4  # NETLINK_SOCK_DIAG
+_BY_FAMILY: Final = 20  # SOCK_DIAG_BY_FAMILY
+_LISTENING: Final = 1 << 10  # TCP_LISTEN
+_SHOW: Final = 0x01 | 0x40  # UDIAG_SHOW_NAME, UDIAG_SHOW_UID
+_UNIX_NAME, _UNIX_USER = 0, 7  # UNIX_DIAG_NAME, UNIX_DIAG_UID
 _DUMP: Final = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _ERROR, _DONE = 2, 3  # NLMSG_ERROR, NLMSG_DONE
 _LINK_ADDRESS, _LINK_NAME, _LINK_MTU = 1, 3, 4  # IFLA_ADDRESS and so on
@@ -83,6 +99,20 @@ def addresses() -> list[InterfaceAddress]:
     ]
 
 
+def listening_users(name: str) -> frozenset[int]:
+    """Users whose sockets of the Unix domain listen at an abstract name: at most one for each type of socket.
+
+    OSError where the kernel cannot tell (it lacks CONFIG_UNIX_DIAG).
+    """
+    wanted = name.encode()
+    asked = _UNIX_ASKED.pack(socket.AF_UNIX, 0, 0, _LISTENING, 0, _SHOW, 0, 0)
+    return frozenset(
+        int.from_bytes(attributes[_UNIX_USER], sys.byteorder)
+        for *_, attributes in _dump(_BY_FAMILY, _UNIX, asked, _SOCK_DIAG)
+        if attributes.get(_UNIX_NAME) == wanted and _UNIX_USER in attributes
+    )
+
+
 def neighbours(interface: int) -> dict[bytes, bytes]:
     """Link addresses of the neighbours of an interface, by their IP addresses of 4 or 16 bytes."""
     return {
@@ -111,11 +141,22 @@ class NeighbourWatch:
         self._socket.close()
 
 
-def _dump(kind: int, layout: Struct) -> Iterator[tuple[int, int, int, int, int, dict[int, bytes]]]:
-    """Fields of each answer, and its attributes by number."""
-    with closing(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)) as asked:
+def _dump(
+    kind: int, layout: Struct, question: bytes = b"", protocol: int = socket.NETLINK_ROUTE
+) -> Iterator[tuple[Any, ...]]:
+    """Fields of each answer, and behind them its attributes by number.
+
+    Parameters
+    ----------
+    kind : of the question
+    layout : of an answer, and of a question that wants everything
+    question : another one than that
+    protocol : of netlink
+    """
+    body = question or bytes(layout.size)
+    with closing(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)) as asked:
         asked.bind((0, 0))
-        asked.send(_HEADER.pack(_HEADER.size + layout.size, kind, _DUMP, 1, 0) + bytes(layout.size))
+        asked.send(_HEADER.pack(_HEADER.size + len(body), kind, _DUMP, 1, 0) + body)
         while True:
             data = asked.recv(_BUFFER_BYTES)
             at = 0
@@ -125,11 +166,10 @@ def _dump(kind: int, layout: Struct) -> Iterator[tuple[int, int, int, int, int, 
                     return
                 if answer == _ERROR:
                     code = -int.from_bytes(data[at + _HEADER.size : at + _HEADER.size + 4], sys.byteorder, signed=True)
-                    raise OSError(code, "the kernel lists no interfaces")
+                    raise OSError(code, "the kernel does not list what was asked for")
                 begin = at + _HEADER.size
                 attributes = dict(_attributes(data[begin + layout.size : at + size]))
-                first, second, third, fourth, fifth = layout.unpack_from(data, begin)
-                yield first, second, third, fourth, fifth, attributes
+                yield *layout.unpack_from(data, begin), attributes
                 at += _aligned(size)
 
 

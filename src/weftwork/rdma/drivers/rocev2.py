@@ -30,7 +30,7 @@ _HELD_BESIDE_BYTES: Final = 2048  # chosen: half as much again, since the system
 
 
 def open_wire(address: str, options: WireOptions) -> OpenWire:
-    """Open UDP port 4791 of an address of this machine; UsageError if it is not to be had."""
+    """Open UDP port 4791 of an address of this machine, with lines beside it; UsageError if it is not to be had."""
     if options.checks_identification:
         return over_port(RawPort(address), options)
     return over_port(SharedUdpPort(address, offload=options.offload), options)
@@ -44,6 +44,7 @@ def over_port(port: DatagramPort, options: WireOptions) -> OpenWire:
     port : of UDP, or of a wire in memory
     options : wishes of the user; those about sockets are the port's affair
     """
+    shared = port if isinstance(port, SharedUdpPort) else None
     nic = RdmaNic(
         port.address,
         encapsulation=port.encapsulation,
@@ -53,14 +54,14 @@ def over_port(port: DatagramPort, options: WireOptions) -> OpenWire:
         makes_trains=port.makes_trains,
         number_prefix=port.slot,
         source_ports=port.source_ports if isinstance(port, UdpPort) else None,
+        peer_watch=shared,
     )
     return OpenWire(
         nic=nic,
         port=port,
         mover=NicDriver(nic, port),
-        make_manager=lambda: ConnectionManager(
-            nic, path_mtu=port.path_mtu, watch=port if isinstance(port, SharedUdpPort) else None
-        ),
+        make_manager=lambda: ConnectionManager(nic, path_mtu=port.path_mtu),
+        others_at_port=shared.others_at_port if shared is not None else str,
     )
 
 

@@ -2,22 +2,22 @@
 
 Each process takes a slot, 0 to 255, and gives it to the numbers of its queue pairs and communication IDs as their top
 eight bits. So a packet tells the process that it is for; a request tells it by its service. Slots and
-services are sockets of the Unix domain with abstract names, which the system frees when a process ends.
-Source: unix(7) (abstract names, SCM_CREDENTIALS); the fields of a message as in ``weftwork.wire.cm``.
+services are the names of doors of the Unix domain, which the system frees when a process ends.
+Source: unix(7) (abstract names); the fields of a message as in ``weftwork.wire.cm``.
 Leaves out: how packets come to their process, see `steering` and `ethernet`.
 """
 
 from __future__ import annotations
 
-import errno
-import socket
-from typing import Final, NamedTuple
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weftwork.base.errors import UsageError
+from weftwork.rdma.drivers.lines import line_to, open_door
+from weftwork.rdma.drivers.netlink import listening_users
+from weftwork.rdma.number_prefix import PREFIXES
 from weftwork.wire.cm import (
-    CmDisconnectReply,
-    CmDisconnectRequest,
-    CmReject,
     CmRequest,
     CmServiceReply,
     CmServiceRequest,
@@ -26,9 +26,11 @@ from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
 from weftwork.wire.rdma_ip_cm import PortSpace, port_of_service, service_of_port
 
-__all__ = ["SLOTS", "Addressee", "ProcessSlot", "addressee", "may_be_last"]
+if TYPE_CHECKING:
+    import socket
 
-SLOTS: Final = 256  # the top eight bits of a queue pair number
+__all__ = ["Addressee", "ProcessSlot", "addressee"]
+
 # Behind BTH and DETH (8 bytes) of a management datagram: attribute, then the fields that all messages of the CM have.
 _MAD_AT: Final = BTH_BYTES + 8
 _ATTRIBUTE: Final = slice(_MAD_AT + 16, _MAD_AT + 18)
@@ -37,10 +39,8 @@ _REMOTE_ID: Final = _MAD_AT + 28  # top byte
 _SERVICE: Final = slice(_MAD_AT + 32, _MAD_AT + 40)  # of a REQ and of a SIDR_REQ
 _SHORTEST: Final = _MAD_AT + 40
 _REQUESTS: Final = frozenset(kind.ATTRIBUTE.to_bytes(2, "big") for kind in (CmRequest, CmServiceRequest))
-_LAST: Final = frozenset(
-    kind.ATTRIBUTE.to_bytes(2, "big") for kind in (CmReject, CmDisconnectRequest, CmDisconnectReply, CmServiceReply)
-)
 _SERVICE_REPLY: Final = CmServiceReply.ATTRIBUTE.to_bytes(2, "big")
+_MOST_TURNED_AWAY: Final = 256  # chosen: lines closed at a time, since anybody may ask for many
 _NAMES: Final = "\0weftwork-rdma/"  # of the network namespace, see unix(7)
 
 
@@ -69,11 +69,6 @@ def addressee(payload: bytes | memoryview) -> Addressee:
     return Addressee(payload[_REQUEST_ID if attribute == _SERVICE_REPLY else _REMOTE_ID])
 
 
-def may_be_last(payload: bytes | memoryview) -> bool:
-    """Whether a management datagram closes a conversation, so that its sender may end."""
-    return bytes(payload[_ATTRIBUTE]) in _LAST
-
-
 def _listener(service: int) -> str:
     """Name of the socket of the process that listens for a service."""
     port = port_of_service(service)
@@ -90,7 +85,7 @@ class ProcessSlot:
     Attributes
     ----------
     number : 0 to 255
-    doors : sockets with the names of the slot and of the services
+    doors : with the names of the slot and of the services, see `lines`
 
     Raises
     ------
@@ -104,22 +99,15 @@ class ProcessSlot:
         self.number: Final = self._take()
 
     def _take(self) -> int:
-        for slot in range(SLOTS):
+        for slot in range(PREFIXES):
             if self._open_door(str(slot)) is not None:
                 return slot
-        raise UsageError(f"address: found {SLOTS} processes behind it, which is the most")
+        raise UsageError(f"address: found {PREFIXES} processes behind it, which is the most")
 
     def _open_door(self, name: str) -> socket.socket | None:
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        try:
-            door.bind(self._prefix + name)
-        except OSError as error:
-            door.close()
-            if error.errno == errno.EADDRINUSE:
-                return None
-            raise
-        self.doors.append(door)
+        door = open_door(self._prefix + name)
+        if door is not None:
+            self.doors.append(door)
         return door
 
     def listen(self, service_port: int, space: PortSpace = PortSpace.TCP) -> socket.socket | None:
@@ -137,7 +125,7 @@ class ProcessSlot:
         return door
 
     def owner(self, payload: bytes | memoryview) -> str | None:
-        """Socket name of the process that a packet is for.
+        """Name of the door of the process that a packet is for.
 
         None for this process, or for an unknown process.
 
@@ -150,23 +138,15 @@ class ProcessSlot:
             return None if to.service in self._listens else f"{self._prefix}{_listener(to.service)}"
         return None if to.slot in {None, self.number} else f"{self._prefix}{to.slot}"
 
-    def owner_at(self, address: str, payload: bytes | memoryview) -> str | None:
-        """Socket name that the receiver of a packet has, if it is on this machine.
+    @staticmethod
+    def door_of_service(address: str, service: int) -> str:
+        """Name of the door of the process that listens for a service behind an address."""
+        return f"{_NAMES}{address}/{_listener(service)}"
 
-        None for this process, or for a packet that names nobody.
-
-        Parameters
-        ----------
-        address : of the receiver
-        payload : as for `owner`
-        """
-        prefix = f"{_NAMES}{address}/"
-        if prefix == self._prefix:
-            return self.owner(payload)
-        to = addressee(payload)
-        if to.service is not None:
-            return f"{prefix}{_listener(to.service)}"
-        return None if to.slot is None else f"{prefix}{to.slot}"
+    @staticmethod
+    def door_of_slot(address: str, slot: int) -> str:
+        """Name of the door of a process behind an address."""
+        return f"{_NAMES}{address}/{slot}"
 
     def life_name(self, address: str | None = None, slot: int | None = None) -> str:
         """Name of the socket whose end tells that a process has ended: of this one, or of another behind an address."""
@@ -174,13 +154,29 @@ class ProcessSlot:
         return f"{prefix}{self.number if slot is None else slot}/life"
 
     def is_there(self, name: str) -> bool:
-        """Whether a process has a name that `owner` gives."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
-            try:
-                probe.connect(name)
-            except ConnectionRefusedError:
-                return False
-        return True
+        """Whether a process of this user has a name that `owner` gives."""
+        line = line_to(name)
+        if line is not None:
+            line.close()
+        return line is not None or self.is_full(name)
+
+    @staticmethod
+    def is_full(name: str) -> bool:
+        """Whether a process of this user has a name at which no line could be opened: too many wait there.
+
+        Where the kernel does not tell, a process is taken to be there: its peer asks again.
+        """
+        try:
+            return os.getuid() in listening_users(name)
+        except OSError:
+            return True
+
+    def turn_away(self) -> None:
+        """Close the lines that have come to the doors, where nobody takes them."""
+        for door in self.doors:
+            with suppress(BlockingIOError):
+                for _ in range(_MOST_TURNED_AWAY):
+                    door.accept()[0].close()
 
     def is_first(self) -> bool:
         """Whether no other process has a lower slot; it answers for all where nobody else does."""

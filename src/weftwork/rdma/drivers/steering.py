@@ -2,10 +2,11 @@
 
 They share an address. Each process takes a slot, see `slots`, so that the system itself can choose the socket: a
 filter of two words on the destination queue pair. The system counts sockets and not slots, and closes the gap when a
-process ends; a datagram that comes to the wrong process is handed on by a socket of the Unix domain. The same hand-over
-brings messages of connection management to the process that listens. A multicast datagram comes to every process that
-has joined its group.
-Source: socket(7) (SO_REUSEPORT, SO_ATTACH_REUSEPORT_CBPF), unix(7) (SCM_CREDENTIALS).
+process ends; a datagram that comes to the wrong process is handed on by a line, see `lines`. The same lines bring
+messages of connection management to the process that listens, and carry everything between two processes of one user
+on one machine: no other user can take their packets away, whatever sockets they open. A multicast datagram comes to
+every process that has joined its group.
+Source: socket(7) (SO_REUSEPORT, SO_ATTACH_REUSEPORT_CBPF).
 Leaves out: processes of different users, which the system keeps apart, and so do we.
 """
 
@@ -13,24 +14,26 @@ from __future__ import annotations
 
 import os
 import select
-import socket
-from collections import deque
+import time
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from weftwork.rdma.datagram import Datagram
 from weftwork.rdma.drivers.group_sockets import open_group
-from weftwork.rdma.drivers.hand_over import HandOver
+from weftwork.rdma.drivers.lines import ProcessLines
 from weftwork.rdma.drivers.lives import ProcessLives
+from weftwork.rdma.drivers.port_users import users_of_port
 from weftwork.rdma.drivers.raw import attach_filter
-from weftwork.rdma.drivers.slots import ProcessSlot, may_be_last
+from weftwork.rdma.drivers.slots import ProcessSlot, addressee
 from weftwork.rdma.drivers.udp import UdpPort, parse_address
+from weftwork.rdma.number_prefix import prefix_of
 from weftwork.wire.ib import BTH_BYTES
-from weftwork.wire.icrc import ICRC_BYTES
 from weftwork.wire.mad import GENERAL_SERVICES_QP
 from weftwork.wire.rdma_ip_cm import PortSpace
+from weftwork.wire.udp import ROCE_V2_PORT
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
 __all__ = ["SharedUdpPort"]
@@ -39,12 +42,10 @@ _SO_ATTACH_REUSEPORT_CBPF: Final = 51  # Linux include/uapi/asm-generic/socket.h
 _STEER: Final = ((0x30, 0, 0, 5), (0x16, 0, 0, 0))  # ldb [5]: top byte of the queue pair in BTH; ret A
 _TO_GENERAL_SERVICES: Final = GENERAL_SERVICES_QP.to_bytes(3, "big")
 _ENVELOPE: Final = Struct("=16sBHBBH")  # source and its size, source port, ECN, DSCP, bytes of a segment
-_SLOT_SHIFT: Final = 16  # of a queue pair number: its top eight bits
-_MOST_STRANGERS: Final = 32  # chosen: datagrams of other users in a door that are thrown away at a time
 _MOST_AHEAD: Final = 64  # chosen: datagrams that a handed-on one waits for at most
-_MAD_AT: Final = BTH_BYTES + 8  # behind the DETH (IBTA vol. 1, 9.3.3)
-_MOST_REMEMBERED: Final = 64  # chosen: management messages that may await an answer
-_CREDENTIALS: Final = Struct("=iII")  # struct ucred: pid, uid, gid
+_FIRST_SLOTS: Final = 8  # chosen: slots in which the first process of an address is looked for
+_LOOK_S: Final = 1.0  # chosen: many requests may fail together, and each tells who else has the port
+_MOST_REMEMBERED: Final = 4096  # chosen: processes behind addresses, since a peer may name any
 
 
 class SharedUdpPort(UdpPort):
@@ -53,33 +54,42 @@ class SharedUdpPort(UdpPort):
     Parameters
     ----------
     address, offload : as `UdpPort`
+    hands_over : packets to processes of the user on this machine go by lines; else over the loopback interface, where
+        other programs can look at them, and where another user can take the port (see ``docs/models/rdma-trust.md``)
 
     Raises
     ------
     UsageError : as `UdpPort`; 256 processes are there already
     """
 
-    def __init__(self, address: str, *, offload: bool = True) -> None:
+    def __init__(self, address: str, *, offload: bool = True, hands_over: bool = True) -> None:
         self._process: Final = ProcessSlot(str(parse_address(address)))  # one name for all ways to write it
         self._events: Final = select.epoll()
         self._groups: Final[dict[bytes, socket.socket]] = {}
         self._packet: Final = bytearray(1 << 16)
         self._held: Datagram | None = None  # in `_packet`, until its turn
         self._ahead = 0
-        self._sent: Final[deque[int]] = deque(maxlen=_MOST_REMEMBERED)
+        self._hands_over: Final = hands_over
+        self._doors_of: Final[dict[tuple[bytes, int], str]] = {}  # empty text: not on this machine
+        self._is_readable = False  # the socket, as far as the events have told
+        self._was_line = False
+        self._others = ""
+        self._looks_again_s = 0.0
         try:
             super().__init__(address, offload=offload, shares_port=True)
         except BaseException:
             self._close_doors()
             raise
-        self._others: Final = HandOver(self._events, self.counters)
+        self._lines: Final = ProcessLines(self._events, self.counters)
         self._lives: Final = ProcessLives(self._process.life_name())
         self._events.register(self._lives, select.EPOLLIN)
         self._watched: Final[dict[str, tuple[bytes, int]]] = {}
         self.on_end: Callable[[bytes, int], None] | None = None
         attach_filter(self.socket, _SO_ATTACH_REUSEPORT_CBPF, _STEER)
-        for readable in (self.socket, *self._process.doors):
-            self._events.register(readable, select.EPOLLIN)
+        self._descriptor: Final = self.socket.fileno()
+        self._events.register(self.socket, select.EPOLLIN)
+        for door in self._process.doors:
+            self._lines.add_door(door)
 
     @property
     def slot(self) -> int:
@@ -90,7 +100,7 @@ class SharedUdpPort(UdpPort):
         """Receive requests for a service; UsageError if another process listens."""
         door = self._process.listen(service_port, space)
         if door is not None:
-            self._events.register(door, select.EPOLLIN)
+            self._lines.add_door(door)
 
     def join(self, group: bytes) -> None:
         """Receive the datagrams of a multicast address, besides other processes; UsageError if refused."""
@@ -112,67 +122,118 @@ class SharedUdpPort(UdpPort):
         return self._events.fileno()
 
     def send(self, datagram: Datagram) -> None:
-        """Send a packet or a train.
+        """Send a packet or a train: by a line to a process of this user on this machine, else by UDP."""
+        if self._hands_over and self._hand_to_peer(datagram):
+            self.counters["by_line"] += 1
+        else:
+            super().send(datagram)
 
-        The last message of a conversation goes to another process of this address at once. By UDP it would come to the
-        socket of slot 0, and would end with its process: this one may end now. A message that is sent again goes at
-        once to its process on this machine, since the process of slot 0 may be one that never looks.
-        """
-        if datagram.parts[0][5:8] == _TO_GENERAL_SERVICES:
-            datagram = datagram._replace(parts=(datagram.payload(),))
-            name = self._direct_name(datagram.destination, datagram.parts[0])
-            if name is not None and self._hand_on(datagram, name):
-                return
-        super().send(datagram)
+    def _hand_to_peer(self, datagram: Datagram) -> bool:
+        """Send by a line; False where the receiver is no process of this user on this machine."""
+        head = datagram.parts[0]
+        destination = datagram.destination
+        if head[5:8] != _TO_GENERAL_SERVICES:
+            name = self._door_of(destination, head[5])
+            return bool(name) and self._hand_on(datagram, name, tries_again=False)
+        if not self.source_ports.is_here(destination):
+            return False
+        payload = datagram.payload()
+        datagram = datagram._replace(parts=(payload,))
+        to = addressee(payload)
+        if to.service is not None:
+            return self._ask(datagram, to.service)
+        return to.slot is not None and self._hand_on(datagram, self._door_of(destination, to.slot))
 
-    def _direct_name(self, destination: bytes, payload: bytes | memoryview) -> str | None:
-        if self._is_sent_again(payload):
-            return self._process.owner_at(self._destination(destination), payload)
-        is_here = destination == self.address
-        return self._process.owner(payload) if is_here and may_be_last(payload) else None
-
-    def _is_sent_again(self, payload: bytes | memoryview) -> bool:
-        """Whether a management message is one of the last that were sent."""
-        message = hash(bytes(payload[_MAD_AT:-ICRC_BYTES]))
-        if message in self._sent:
+    def _ask(self, datagram: Datagram, service: int) -> bool:
+        """Hand a request to the process that listens; where nobody listens, to the first process, which refuses it."""
+        listener = self._process.door_of_service(self._destination(datagram.destination), service)
+        if self._hand_on(datagram, listener, stays=False):
             return True
-        self._sent.append(message)
-        return False
+        if self._process.is_full(listener):
+            return False
+        firsts = (self._door_of(datagram.destination, slot) for slot in range(_FIRST_SLOTS))
+        return any(self._hand_on(datagram, door) for door in firsts)
+
+    def _door_of(self, address: bytes, slot: int) -> str:
+        """Door of a process of this machine; an empty text for an address of another machine."""
+        name = self._doors_of.get((address, slot))
+        if name is None:
+            if len(self._doors_of) >= _MOST_REMEMBERED:
+                self._doors_of.clear()
+            is_here = self.source_ports.is_here(address)
+            name = self._process.door_of_slot(self._destination(address), slot) if is_here else ""
+            self._doors_of[address, slot] = name
+        return name
 
     def receive(self) -> Datagram | None:
         """Take a datagram for this process; others are handed on.
 
-        A datagram that was handed on waits for those that came to the socket before it, such as an ACK before the
-        message that closes the connection.
+        A message of connection management that was handed on waits for those that came to the socket before it, such as
+        an ACK before the message that closes the connection.
         """
-        self._others.flush()
-        if self._held is None:
-            found = self._receive_own()
-            if found is not None:
-                return found
-            self._held = self._receive_handed_on()
-            if self._held is None:
+        while self._held is None:
+            if self._lines.has_arrivals and not (self._was_line and self._is_readable):
+                self._was_line = True
+                datagram = self._receive_handed_on()
+                if datagram is None:
+                    continue
+                if datagram.parts[0][5:8] != _TO_GENERAL_SERVICES:
+                    return datagram
+                self._held, self._ahead = datagram, 0
+            elif self._is_readable:
+                self._was_line = False
+                datagram = self._receive_own()
+                if datagram is not None:
+                    return datagram
+                self._is_readable = False
+            elif not self._look():
                 self._tell_ends()
                 return self._receive_multicast()
-            self._ahead = 0
         if self._ahead < _MOST_AHEAD:
             self._ahead += 1
-            found = self._receive_own()
-            if found is not None:
-                return found
+            datagram = self._receive_own()
+            if datagram is not None:
+                return datagram
         held, self._held = self._held, None
         return held
+
+    def _look(self) -> bool:
+        """Take events; whether a datagram has come by the socket or by a line."""
+        for descriptor, events in self._events.poll(0):
+            if descriptor == self._descriptor:
+                self._is_readable = True
+            else:
+                self._lines.note(descriptor, events)
+        return self._is_readable or self._lines.has_arrivals
+
+    def others_at_port(self) -> str:
+        """Users who have opened the port of an address beside its owner, as a sentence; an empty text for none."""
+        now_s = time.monotonic()
+        if now_s >= self._looks_again_s:
+            self._looks_again_s = now_s + _LOOK_S
+            mine = os.getuid()
+            shared = [(self.address, users_of_port(self.address) - {mine})]
+            for address in sorted({address for (address, _), door in self._doors_of.items() if door} - {self.address}):
+                users = users_of_port(address)
+                shared.append((address, users - {mine} if len(users) > 1 else frozenset()))
+            self._others = ". ".join(
+                f"UDP port {ROCE_V2_PORT} of {self._destination(address)} is also open in programs of user "
+                f"{' and '.join(map(str, sorted(users)))}, who may get its packets"
+                for address, users in shared
+                if users
+            )
+        return self._others
 
     def watch(self, address: bytes, qp_num: int) -> None:
         """Call `on_end` when the process of a queue pair of this machine ends, with its address and slot."""
         if self.source_ports.is_here(address):
-            name = self._process.life_name(self._destination(address), qp_num >> _SLOT_SHIFT)
-            self._watched[name] = address, qp_num >> _SLOT_SHIFT
-            self._lives.watch(name)
+            name = self._process.life_name(self._destination(address), prefix_of(qp_num))
+            self._watched[name] = address, prefix_of(qp_num)
+            self._lives.watch(name, lambda: users_of_port(address))
 
     def leave_watch(self, address: bytes, qp_num: int) -> None:
         """Forget one call of `watch`."""
-        self._lives.leave(self._process.life_name(self._destination(address), qp_num >> _SLOT_SHIFT))
+        self._lives.leave(self._process.life_name(self._destination(address), prefix_of(qp_num)))
 
     def _tell_ends(self) -> None:
         for name in self._lives.ended():
@@ -192,11 +253,17 @@ class SharedUdpPort(UdpPort):
             if len(payload) < BTH_BYTES or (payload[5] == self.slot and payload[5:8] != _TO_GENERAL_SERVICES):
                 return datagram
             name = self._process.owner(payload)
-            if name is None or not self._hand_on(datagram, name):
+            if name is None:
                 return datagram
+            if self._hand_on(datagram, name):
+                self.counters["handed_on"] += 1
+            else:
+                self.counters["not_handed_on"] += 1
+                if not self._process.is_full(name):
+                    return datagram
 
-    def _hand_on(self, datagram: Datagram, name: str) -> bool:
-        """Hand a datagram to another process; False if there is no such process."""
+    def _hand_on(self, datagram: Datagram, name: str, *, tries_again: bool = True, stays: bool = True) -> bool:
+        """Hand a datagram to another process; False if this user has no such process."""
         envelope = _ENVELOPE.pack(
             datagram.source.ljust(16, b"\0"),
             len(datagram.source),
@@ -205,27 +272,15 @@ class SharedUdpPort(UdpPort):
             datagram.dscp,
             datagram.segment_bytes,
         )
-        return self._others.put(name, (envelope, *datagram.parts))
+        return self._lines.put(name, (envelope, *datagram.parts), tries_again=tries_again, stays=stays)
 
     def _receive_handed_on(self) -> Datagram | None:
-        for door in self._process.doors:
-            for _ in range(_MOST_STRANGERS):
-                try:
-                    size_bytes, ancillary, _, _ = door.recvmsg_into(
-                        [self._packet], socket.CMSG_SPACE(_CREDENTIALS.size)
-                    )
-                except BlockingIOError:
-                    break
-                users = [_CREDENTIALS.unpack(data)[1] for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
-                if users != [os.getuid()] or size_bytes < _ENVELOPE.size:
-                    self.counters["stranger"] += 1
-                    continue
-                source, address_bytes, source_port, ecn, dscp, segment_bytes = _ENVELOPE.unpack_from(self._packet)
-                payload = memoryview(self._packet)[_ENVELOPE.size : size_bytes]
-                return Datagram(
-                    source[:address_bytes], self.address, source_port, (payload,), ecn, dscp, None, segment_bytes
-                )
-        return None
+        size_bytes = self._lines.receive_into(self._packet)
+        if size_bytes < _ENVELOPE.size + BTH_BYTES:
+            return None
+        source, address_bytes, source_port, ecn, dscp, segment_bytes = _ENVELOPE.unpack_from(self._packet)
+        payload = memoryview(self._packet)[_ENVELOPE.size : size_bytes]
+        return Datagram(source[:address_bytes], self.address, source_port, (payload,), ecn, dscp, None, segment_bytes)
 
     def _receive_multicast(self) -> Datagram | None:
         for group, receiver in self._groups.items():
@@ -237,7 +292,7 @@ class SharedUdpPort(UdpPort):
     def close(self) -> None:
         """Close all sockets, and free the slot."""
         super().close()
-        self._others.close()
+        self._lines.close()
         self._lives.close()
         self._close_doors()
 

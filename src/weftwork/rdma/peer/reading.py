@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.file_forms import refuse_foreign
+from weftwork.base.findings import Findings
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
 from weftwork.rdma.peer.script import PeerScript
@@ -95,18 +96,18 @@ def parse_script(text: str, label: str) -> PeerScript:
     ------
     ConfigError : with all mistakes
     """
-    root, mistakes = read_tree(text)
-    if root is None and mistakes:
-        raise ConfigError(label, mistakes)
+    findings = Findings(source=label)
+    root = read_tree(text, findings)
+    if root is None:
+        findings.refuse()
     if not isinstance(root, Mapping):
         found = "an empty file" if root is None or is_null(root) else show(root)
         wanted = "wanted a mapping that begins with schema: 1"
-        raise ConfigError(label, [Mistake(path="file", text=f"found {found}, {wanted}"), *mistakes])
-    reader = _ScriptReader(known={}, directory=Path(), check_parameters=None)
+        raise ConfigError(label, [Mistake(path="file", text=f"found {found}, {wanted}"), *findings.mistakes])
+    reader = _ScriptReader(known={}, directory=Path(), check_parameters=None, findings=findings)
     script: PeerScript = reader.section(root, "", PeerScript)
     _check(script, reader)
-    if mistakes or reader.mistakes:
-        raise ConfigError(label, [*mistakes, *reader.mistakes])
+    findings.refuse()
     return script
 
 

@@ -225,7 +225,7 @@ class PerfLanes:
         """The completions, if all are successes; otherwise the first failure as a `WorkError`."""
         for wc in completions:
             if wc.status is not WcStatus.SUCCESS:
-                raise WorkError(wc, self.device.port.last_error)
+                raise WorkError(wc, self.device.port_error(is_silent=wc.status is WcStatus.RETRY_EXC_ERR))
         return completions
 
     def close(self) -> None:

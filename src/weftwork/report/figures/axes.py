@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.report.words import amount, typeset
+from weftwork.report.words import amounts_apart, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "DASHES", "SPAN", "Tick", "area", "even_ticks", "figure", "legend", "line", "log_ticks", "plot", "stairs", "ticks",
+    "DASHES", "SPAN", "Tick", "area", "even_ticks", "figure", "legend", "line", "log_ticks", "plot", "stairs",
+    "tick_words", "ticks",
 ]  # fmt: skip
 
 SPAN: Final = 1000
@@ -62,12 +63,21 @@ def ticks(high: float, unit: str, *, most: int = 6) -> list[Tick]:
     step = _round_step(high / most)
     count = math.floor(high / step + 1e-9)
     return [
-        Tick(
-            at=step * place / high,
-            text="0" if place == 0 else typeset(amount(step * place, unit)),
-            is_extra=count > 3 and place % 2 == 1,
-        )
-        for place in range(count + 1)
+        Tick(at=step * place / high, text=text, is_extra=count > 3 and place % 2 == 1)
+        for place, text in enumerate(tick_words([step * place for place in range(count + 1)], unit))
+    ]
+
+
+def tick_words(values: Sequence[float], unit: str) -> list[str]:
+    """Labels of an axis, no two of them alike; a zero without its unit.
+
+    Examples
+    --------
+    >>> tick_words([0, 17.98e12, 18.02e12], "ps") == ["0", typeset("17.98 s"), typeset("18.02 s")]
+    True
+    """
+    return [
+        "0" if value == 0 else typeset(text) for value, text in zip(values, amounts_apart(values, unit), strict=True)
     ]
 
 
@@ -96,36 +106,39 @@ def log_ticks(low: float, high: float, unit: str) -> list[Tick]:
     return [
         Tick(
             at=math.log10(value / low) / decades,
-            text=typeset(amount(value, unit)),
+            text=text,
             is_extra=len(inside) > 4 and place % 2 == 1,
         )
-        for place, value in enumerate(inside)
+        for place, (value, text) in enumerate(zip(inside, tick_words(inside, unit), strict=True))
     ]
 
 
-def even_ticks(low: float, high: float, words: Callable[[float], str], *, most: int = 6) -> list[Tick]:
+def even_ticks(
+    low: float, high: float, words: Callable[[Sequence[float]], Sequence[str]], *, most: int = 6
+) -> list[Tick]:
     """Round numbers between ``low`` and ``high`` on a linear axis that does not begin at zero.
 
     Parameters
     ----------
     low, high : ends of the axis, the second above the first
-    words : of a value
+    words : of the values, such as `tick_words`
     most : how many steps
 
     Examples
     --------
-    >>> [tick.text for tick in even_ticks(52, 131, "{:.0f}M".format, most=4)]
+    >>> [tick.text for tick in even_ticks(52, 131, lambda values: [f"{value:.0f}M" for value in values], most=4)]
     ['60M', '80M', '100M', '120M']
     """
     step = _round_step((high - low) / most)
     places = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+    values = [step * place for place in places]
     return [
         Tick(
-            at=(step * place - low) / (high - low),
-            text=typeset(words(step * place)),
+            at=(value - low) / (high - low),
+            text=typeset(text),
             is_extra=len(places) > 4 and place % 2 == 1,
         )
-        for place in places
+        for place, value, text in zip(places, values, words(values), strict=True)
     ]
 
 

@@ -14,6 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from weftwork.spec.time_kinds import TIME_KINDS
+
 __all__ = ["RAMP_STEPS", "css_variables", "kind_colours", "ramp"]
 
 # magma at 0, 0.1 ... 1
@@ -39,19 +41,11 @@ _CATEGORIES: Final = {
     "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
     "dark": ("#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#f0e442"),
 }
-# What time goes to, in the order of `weftwork.report.pipeline.KINDS`: computing is cool, exposed communication warm,
-# waiting grey. Okabe and Ito where they reach; the others (gradients of weights, recomputation, optimizer, data,
-# checkpoint, loading) are chosen between them.
-_KINDS: Final = {
-    "light": (
-        "#0072b2", "#56b4e9", "#2f8f9d", "#7a6fc4", "#009e73", "#8fa3b5", "#e69f00", "#f0e442", "#d55e00", "#cc79a7",
-        "#a3194b", "#e1e5ea", "#bcc4cd", "#8a6a3a", "#b9a36b", "#6d7681",
-    ),
-    "dark": (
-        "#2b8fd6", "#7cc7f2", "#4fb3bf", "#9d92e0", "#19b58a", "#7890a5", "#e69f00", "#f0e442", "#e0701c", "#d68fb7",
-        "#cf3f74", "#2a323d", "#4a5563", "#a88850", "#c9b47c", "#8b95a1",
-    ),
-}  # fmt: skip
+
+
+def _kinds(theme: str) -> list[str]:
+    """Colours of the kinds of time, in their order."""
+    return [kind.colours[theme == "dark"] for kind in TIME_KINDS.values()]
 
 
 def kind_colours(theme: str) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
@@ -61,7 +55,7 @@ def kind_colours(theme: str) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
     -------
     shape (kinds, 3): red, green, blue
     """
-    found = [[int(colour[place : place + 2], 16) for place in (1, 3, 5)] for colour in _KINDS[theme]]
+    found = [[int(colour[place : place + 2], 16) for place in (1, 3, 5)] for colour in _kinds(theme)]
     return np.array(found, np.uint8)
 
 
@@ -93,7 +87,7 @@ def css_variables(theme: str) -> str:
     named = {
         **_CHROME[theme],
         **{f"c{place}": colour for place, colour in enumerate(_CATEGORIES[theme], 1)},
-        **{f"k{place}": colour for place, colour in enumerate(_KINDS[theme])},
+        **{f"k{place}": colour for place, colour in enumerate(_kinds(theme))},
         **{f"u{place}": f"#{red:02x}{green:02x}{blue:02x}" for place, (red, green, blue) in enumerate(shares)},
     }
     return "".join(f"--{name}:{colour};" for name, colour in named.items())

@@ -104,7 +104,7 @@ def front_chart(
     chart = plot(
         drawing,
         label=f"{names[1]} against {names[0]} of {plural(len(dots), 'choice')}",
-        x_ticks=even_ticks(low_x, high_x, short, most=9),
+        x_ticks=even_ticks(low_x, high_x, lambda values: [short(value) for value in values], most=9),
         y_ticks=log_ticks(low_y, high_y, "ps"),
         height_px=height_px,
         over=over,

@@ -23,6 +23,7 @@ from weftwork.report.figures.colours import kind_colours
 from weftwork.report.figures.png import png_of
 from weftwork.report.pipeline import KINDS, PASSES
 from weftwork.report.words import amount, typeset
+from weftwork.spec.time_kinds import TIME_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,26 +34,8 @@ if TYPE_CHECKING:
     from weftwork.report.pipeline import Pipeline, PipelineRow
     from weftwork.report.pipeline_ranks import RowRanks
 
-__all__ = ["KIND_NAMES", "gantt", "kind_legend", "packed", "row_names"]
+__all__ = ["gantt", "kind_legend", "packed", "row_names"]
 
-KIND_NAMES: Final = {
-    "forward": "forward",
-    "backward": "backward",
-    "weights": "gradients of weights",
-    "recompute": "recomputation",
-    "optimizer": "optimizer",
-    "launch": "waiting for the CPU",
-    "tensor": "tensor parallel, exposed",
-    "context": "context parallel, exposed",
-    "expert": "expert parallel, exposed",
-    "pipeline": "pipeline sends, exposed",
-    "data": "data parallel, exposed",
-    "bubble": "bubble",
-    "skew": "waiting for other ranks",
-    "checkpoint": "checkpoint",
-    "loading": "loading data",
-    "other": "other",
-}
 _TICKS: Final = 2.0**27  # chosen: steps of the whole chart, so that a step is far below what a zoom can show
 _CODES: Final = 32  # a piece is written as so many times its length, plus its kind
 _NOTHING: Final = _CODES - 1  # kind of a gap between pieces
@@ -102,7 +85,7 @@ def gantt(
             f"{name}: {_told(row, ranks[place] if ranks else None)}{f', {TO_BLAME}' if blamed[place] else ''}"
             for place, (name, row) in enumerate(zip(names, rows, strict=True))
         ],
-        "kinds": [KIND_NAMES[kind] for kind in KINDS],
+        "kinds": [kind.short for kind in TIME_KINDS.values()],
         "passes": PASSES,
     }
     anchors = [f' id="row-{place}"' if has_anchors else "" for place in range(len(rows))]
@@ -195,7 +178,7 @@ def kind_legend(totals: Mapping[str, float]) -> str:
     """Colour, name, time and share of every kind that there is."""
     whole = sum(totals.values())
     items = "".join(
-        f'<span><i class="k{KINDS.index(kind)}"></i>{escape(KIND_NAMES[kind])} '
+        f'<span><i class="k{KINDS.index(kind)}"></i>{escape(TIME_KINDS[kind].short)} '
         f"<b>{escape(typeset(amount(ps, 'ps')))}</b> {escape(typeset(amount(ps / whole, 'share')))}</span>"
         for kind, ps in totals.items()
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weftwork.report.figures.axes import DASHES, SPAN, even_ticks, legend, plot, ticks
+from weftwork.report.figures.axes import DASHES, SPAN, even_ticks, legend, plot, tick_words, ticks
 from weftwork.report.figures.lines import mark_moments, time_ticks
 from weftwork.report.words import amount, typeset
 
@@ -133,7 +133,7 @@ def _ticks(low: float, high: float, unit: str, height_px: int) -> list[Tick]:
     most = max(2, min(5, height_px // 40))
     if low == 0:
         return ticks(high, unit, most=most)
-    return even_ticks(low, high, lambda value: "0" if value == 0 else amount(value, unit), most=most)
+    return even_ticks(low, high, lambda values: tick_words(values, unit), most=most)
 
 
 def _colour(number: int) -> str:

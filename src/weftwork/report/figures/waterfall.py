@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from weftwork.report.words import amount, typeset
+from weftwork.report.words import amount, amounts_apart, typeset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Step:
 def waterfall(steps: Sequence[Step]) -> str:
     """Draw the bars on one axis, with a line where a total begins.
 
-    Shares are shares of the first total.
+    Shares are shares of the first total. Totals have the digits that their differences need.
 
     Parameters
     ----------
@@ -52,14 +52,16 @@ def waterfall(steps: Sequence[Step]) -> str:
         ends.append(before)
     widest = max(ends, default=0.0) or 1.0
     whole = next((step.length_ps for step in steps if step.starts_anew), widest) or 1.0
+    totals = iter(amounts_apart([step.length_ps for step in steps if step.starts_anew], "ps"))
+    lengths = [next(totals) if step.starts_anew else amount(step.length_ps, "ps") for step in steps]
     lines = []
-    for step, end in zip(steps, ends, strict=True):
+    for step, end, length in zip(steps, ends, lengths, strict=True):
         left, width = 100 * (end - step.length_ps) / widest, 100 * step.length_ps / widest
         share = "" if step.starts_anew else typeset(amount(step.length_ps / whole, "share"))
         lines.append(
             f'<div class="fall{" sum" if step.starts_anew else ""}"><span>{escape(typeset(step.name))}</span>'
             f'<span class="way"><i class="{step.colour}" style="left:{left:.3f}%;width:{max(width, 0.15):.3f}%"></i>'
-            f"</span><b>{escape(typeset(amount(step.length_ps, 'ps')))}</b>"
+            f"</span><b>{escape(typeset(length))}</b>"
             f"<em>{escape(typeset(step.note) or share)}</em></div>"
         )
     return f'<div class="falls">{"".join(lines)}</div>'

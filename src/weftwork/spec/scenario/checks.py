@@ -15,7 +15,7 @@ from weftwork.spec.scenario.findings import Read, asked
 from weftwork.spec.scenario.policies import POLICY_KINDS, PRESETS, QUEUE_PAIR_PRESETS, PolicyChoice
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.transport import TransportSection
-from weftwork.spec.scenario.workload import CollectiveSection, TrafficSection
+from weftwork.spec.scenario.workload import CollectiveSection, TrafficSection, usual_algorithm
 
 __all__ = ["check_workload", "resolve_transport"]
 
@@ -146,6 +146,6 @@ def _check_collective(workload: CollectiveSection, fabric: FabricSection, reader
             wanted = "a rank" if key == "root" else "ranks"
             reader.wrong(f"collective.{key}", f"found {value:,}, wanted {wanted} from 0 to {gpus - 1:,}")
     if workload.algorithm is None and reader.is_sound("collective.algorithm"):
-        usual = "direct" if workload.operation in {"all-to-all", "send-receive"} else "ring"
+        usual = usual_algorithm(workload.operation)
         workload = workload.model_copy(update={"algorithm": usual, "options": ALGORITHMS[usual].options()})
     return workload.model_copy(update={"gpus": gpus})

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.transport import TransportSection
     from weftwork.spec.transport import Transport
+    from weftwork.spec.wire_format import WireFormat
 
 __all__ = [
     "LONELY",
-    "Findings",
+    "KeyFindings",
     "NoKeys",
     "Offer",
     "PathScheme",
@@ -46,9 +47,10 @@ class NoKeys(Record):
 K = TypeVar("K", bound=Record)
 
 
-class Findings(Protocol):
+class KeyFindings(Protocol):
     """Collects the mistakes of a check.
 
+    It is the part of `weftwork.base.findings.Findings` that a plug-in needs, and tells which keys were written.
     Keys are those of the section, such as ``senders``.
     """
 
@@ -124,10 +126,12 @@ class TransportKind(Offer[K]):
     ----------
     build : makes the engines' record from the checked section ``transport`` and the keys of this choice
     check : notes what is wrong with the section or these keys; called when a scenario is read
+    wire : how its packets look in a capture; None: a run with it cannot be captured
     """
 
     build: Callable[[TransportSection, K], Transport]
-    check: Callable[[TransportSection, K, Findings], None] = _nothing
+    check: Callable[[TransportSection, K, KeyFindings], None] = _nothing
+    wire: WireFormat | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,7 +190,7 @@ class Pattern(Offer[K]):
     """
 
     job: Callable[[K, PatternInput], Job]
-    resolve: Callable[[K, int | None, Findings], K] = _as_they_are
+    resolve: Callable[[K, int | None, KeyFindings], K] = _as_they_are
     words: Callable[[K, Job], str] = _name_and_hosts
     size: Callable[[K, PatternInput], TrafficSize] | None = None
 

@@ -10,16 +10,20 @@ from __future__ import annotations
 from typing import Any, Final
 
 from weftwork.base.folder import Folder
+from weftwork.spec.fault_kind import FaultKind
 from weftwork.spec.scenario.choice import PathScheme, Pattern, TransportKind
 from weftwork.spec.scenario.topology import Topology
 
-__all__ = ["ALGORITHMS", "PATTERNS", "SCHEMES", "TOPOLOGIES", "TRANSPORTS"]
+__all__ = ["ALGORITHMS", "FAULTS", "PATTERNS", "SCHEMES", "TOPOLOGIES", "TRANSPORTS"]
 
 ALGORITHMS: Final[Folder[Any]] = Folder(
     "collective",
     package="weftwork.workload.collectives.algorithms",
     constant="ALGORITHM",
     record="weftwork.workload.collectives.algorithm:Algorithm",
+)
+FAULTS: Final[Folder[FaultKind[Any]]] = Folder(
+    "fault", package="weftwork.spec.faults", constant="FAULT", record=FaultKind
 )
 PATTERNS: Final[Folder[Pattern[Any]]] = Folder(
     "traffic", package="weftwork.workload.traffic.patterns", constant="PATTERN", record=Pattern

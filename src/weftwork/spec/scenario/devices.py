@@ -18,133 +18,22 @@ from pydantic import BaseModel, Field
 from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import HashFunction, Nic, Record, Server, Switch
+from weftwork.spec.scenario.effects import Effect
 from weftwork.spec.scenario.kinds import Choice, Flag, Kind, Listing, Measure, Number, Section, Text, Whole
 from weftwork.spec.scenario.rows import KeyRow
-from weftwork.spec.scenario.software import SOFTWARE_ROWS
 
-__all__ = ["DeviceChoice", "NodeModel", "device_mistakes", "device_rows", "hash_mistakes", "user_key"]
+__all__ = [
+    "DeviceChoice",
+    "NodeModel",
+    "device_mistakes",
+    "device_rows",
+    "hash_mistakes",
+    "user_key",
+]
 
 _R = TypeVar("_R", bound=BaseModel)
 
 _QUANTITIES = {"_bytes": SIZE, "_bps": RATE, "_ps": DURATION, "_m": LENGTH}
-
-# What each field says to a user, and where its default comes from; the records hold type, default and bounds.
-_ROWS: dict[str, tuple[str, str]] = {
-    "Switch.radix": ("Ports of the switch; 0 means as many as it has links.", "chosen: the fabric decides"),
-    "Switch.forwarding_latency_ps": (
-        "Fixed time from the last bit in to the packet's place in the egress queue.",
-        "chosen: a round figure for a switch that stores and forwards",
-    ),
-    "Switch.buffer_bytes": (
-        "Packet memory that all ports share.",
-        "chosen: sonic-net/sonic-buildimage ships pools from 11 MB (7060CX) to 166 MB (7060X6)",
-    ),
-    "Switch.reserve_bytes": (
-        "Memory that each port and priority in use has to itself.",
-        "alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc: 4 KiB",
-    ),
-    "Switch.headroom_bytes": (
-        "Room per port and lossless priority for what arrives after Xoff; left out, it follows from cable and rate.",
-        "IEEE 802.1Q, buffer requirements for priority-based flow control",
-    ),
-    "Switch.alpha": (
-        "A lossless ingress queue sends Xoff above alpha x free shared bytes.",
-        "alibaba-edu/High-Precision-Congestion-Control, switch-mmu.cc: shift 3, 1/8",
-    ),
-    "Switch.xon_offset_bytes": (
-        "Xon is sent when a queue is that far below its Xoff threshold.",
-        "chosen: two frames of 4,160 B",
-    ),
-    "Switch.egress_alpha": (
-        "A lossy egress queue drops above egress_alpha x free shared bytes.",
-        "Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998, doi:10.1109/90.664262: 1",
-    ),
-    "Switch.pause_quanta": (
-        "Length of a pause in units of 512 bit times.",
-        "IEEE 802.3, annex 31B; chosen: the largest",
-    ),
-    "Switch.ecn": ("ECN marking of the switch.", "see its keys"),
-    "Switch.hash": ("The hash by which the switch spreads flows.", "see its keys"),
-    "Switch.scheduling": ("Scheduling of the eight queues of an egress port.", "see its keys"),
-    "Switch.telemetry": (
-        "Whether the switch stamps queue, bytes, rate and time into packets (INT).",
-        "chosen: few switches do",
-    ),
-    "Ecn.kmin_bytes": (
-        "Queue length up to which nothing is marked.",
-        "alibaba-edu/High-Precision-Congestion-Control, simulation/run.py: 100 KB x C/25G",
-    ),
-    "Ecn.kmax_bytes": (
-        "Queue length from which everything is marked.",
-        "alibaba-edu/High-Precision-Congestion-Control, simulation/run.py: 400 KB x C/25G",
-    ),
-    "Ecn.pmax": (
-        "Probability of a mark just below kmax.",
-        "alibaba-edu/High-Precision-Congestion-Control, run.py: 0.2",
-    ),
-    "Ecn.at": (
-        "Whether the queue is looked at when a packet comes or when it leaves.",
-        "chosen: most silicon marks at enqueue",
-    ),
-    "HashFunction.algorithm": (
-        "Polynomial or function; crc and xor are affine, mix is not.",
-        "chosen: CRC-32 is offered by all",
-    ),
-    "HashFunction.seed": ("Start value of the hash.", "sonic-net/sonic-buildimage, switch.json.j2: seeds of roles"),
-    "HashFunction.offset": (
-        "First bit of the hash that is used.",
-        "sonic-net/sonic-buildimage, switch.json.j2: 0 and 10 on the lower two tiers; chosen: 20 on the third",
-    ),
-    "HashFunction.fields": ("Header fields that are hashed.", "the usual five; sonic-net/SONiC, hash design"),
-    "Scheduling.weights": (
-        "Weight of each priority, 0 to 7, in deficit round robin; 0 makes a queue strict.",
-        "chosen: equal weights, control traffic strict",
-    ),
-    "Nic.receive_latency_ps": ("Fixed time from the last bit in to the NIC's handling of the packet.", "chosen: none"),
-    "Nic.pcie_rate_bps": (
-        "Rate of the host interface; 0bps means that the host is never the bottleneck.",
-        "chosen: none",
-    ),
-    "Nic.pcie_latency_ps": ("Latency of the host interface.", "chosen: none"),
-    "Nic.receive_buffer_bytes": ("Memory of the NIC for packets that wait for the host interface.", "chosen: 2 MB"),
-    "Nic.xoff_bytes": (
-        "Fill of the receive buffer above which the NIC sends Xoff.",
-        "chosen: half of the receive buffer",
-    ),
-    "Nic.xon_bytes": ("Fill of the receive buffer below which the NIC sends Xon.", "chosen: 100 KB below Xoff"),
-    "Nic.pause_quanta": ("Length of a pause in units of 512 bit times.", "IEEE 802.3, annex 31B; chosen: the largest"),
-    "Server.gpus": ("GPUs of a server.", "chosen: the host of most papers has one"),
-    "Server.nic_ports": (
-        "Links from a server to the fabric: a multiple of its GPUs, or a divisor of their number.",
-        "chosen: one NIC port",
-    ),
-    "Server.nvlink_domain_gpus": ("GPUs that NVLink joins, a divisor of gpus; 0 means no NVLink.", "chosen: none"),
-    "Server.nvlink_rate_bps": (
-        "Rate of a message between two GPUs of an NVLink domain, in one direction.",
-        "chosen: none without NVLink",
-    ),
-    "Server.nvlink_latency_ps": ("Latency from GPU to GPU over NVLink, without software.", "chosen: none"),
-    "Server.nvls": ("Whether the NVLink switch reduces and multicasts (NVLink SHARP).", "chosen: none without NVLink"),
-    "Server.pcie_rate_bps": (
-        "Rate of a GPU's PCIe, one direction, between GPUs that NVLink does not join.",
-        "stas00/ml-engineering, compute/accelerator/README.md: PCIe 5 x16, 63 GB/s",
-    ),
-    "Server.pcie_latency_ps": ("Latency from GPU to GPU over PCIe, without software.", "chosen: none"),
-    "Server.slice_bytes": (
-        "Piece in which messages inside a server take turns on a port.",
-        "chosen: a slice of NCCL's buffers",
-    ),
-    **SOFTWARE_ROWS,
-}
-
-# What it means to leave out a field that has no default.
-_ABSENT = {
-    "Switch.headroom_bytes": "from cable and rate",
-    "Ecn.kmin_bytes": "100 KB x rate of the port / 25 Gb/s",
-    "Ecn.kmax_bytes": "400 KB x rate of the port / 25 Gb/s",
-    "HashFunction.seed": "by the switch's tier: 0, 10, 25, 40, 50",
-    "HashFunction.offset": "by the switch's tier: 0, 10, 20, 5, 15; half of that for crc16-ccitt",
-}
 
 
 class DeviceChoice(Record):
@@ -220,16 +109,28 @@ def device_rows(record: type[BaseModel]) -> dict[str, KeyRow]:
     for field, info in record.model_fields.items():
         if field == "name":
             continue
-        text, source = _ROWS[f"{record.__name__}.{field}"]
+        text, source, absent, effect = _described(record, field)
         kind = _kind(field, info.annotation, info.metadata)
         if isinstance(kind, Listing) and info.default == ():
             kind = replace(kind, may_be_empty=True)
         default = None if info.default is None or isinstance(kind, Section) else _default_text(kind, info.default)
-        absent = _ABSENT.get(f"{record.__name__}.{field}", "")
         rows[field] = KeyRow(
-            key=user_key(field), field=field, kind=kind, default=default, absent=absent, text=text, source=source
+            key=user_key(field),
+            field=field,
+            kind=kind,
+            default=default,
+            absent=absent,
+            text=text,
+            source=source,
+            effect=effect,
         )
     return rows
+
+
+def _described(record: type[BaseModel], field: str) -> tuple[str, str, str, Effect]:
+    """Meaning of a field, source of its default, what holds without one, and the runs in which it has an effect."""
+    extra: Any = record.model_fields[field].json_schema_extra
+    return extra["text"], extra["source"], extra["absent"], extra["effect"]
 
 
 def _default_text(kind: Any, value: Any) -> Any:

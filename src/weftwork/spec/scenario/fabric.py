@@ -13,9 +13,11 @@ from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import Nic, Record, Server, Switch
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.routing import MOST_PATHS, USUAL_PATHS
+from weftwork.spec.routings import ROUTINGS
 from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.devices import DeviceChoice
+from weftwork.spec.scenario.effects import NO_QUEUES, Effect
 from weftwork.spec.scenario.engineering import EngineeringSection
 from weftwork.spec.scenario.floor_plan import FloorPlanSection
 from weftwork.spec.scenario.hashes import HashSection
@@ -182,6 +184,7 @@ class FabricSection(Record):
         default="1ms",
         text="Time from a fault to the instant at which all routes know of it.",
         source="chosen: fast rerouting in a data centre",
+        effect=Effect(needs=("faults",)),
     )
     failover_delay_ps: int = row(
         "failover_delay",
@@ -189,21 +192,11 @@ class FabricSection(Record):
         default="1ms",
         text="Time from a fault of a NIC port's link until queue pairs of a rank with several ports use another one.",
         source="chosen: a NIC sees that its own link is down at once; its driver then moves queues",
+        effect=Effect(needs=("faults",)),
     )
     routing: str = row(
         "routing",
-        Choice(
-            options=(
-                "shortest",
-                "k-shortest",
-                "up-down",
-                "minimal",
-                "dimension-order",
-                "valiant",
-                "ugal",
-                "par",
-            )
-        ),
+        Choice(options=tuple(sorted(ROUTINGS, key=lambda name: ROUTINGS[name].place))),
         default="shortest",
         text="Paths between two switches with hosts. `shortest`: all shortest paths, among which every switch"
         " chooses. `k-shortest`: the shortest `paths` of all simple paths, longer ones too; the packet's entropy"
@@ -218,9 +211,10 @@ class FabricSection(Record):
         "detour_bias",
         Measure(quantity=SIZE, low=0, high=1_000_000_000_000),
         default="0B",
-        only=("routing", ("ugal", "par")),
+        only=("routing", tuple(name for name, row in ROUTINGS.items() if row.detour == "adaptive")),
         text="Bytes of queue, times hops, by which a detour has to be better than the shortest path.",
         source="chosen: none, as Kim et al., ISCA 2008, doi:10.1109/ISCA.2008.19",
+        effect=Effect(flows=NO_QUEUES),
     )
     cycles: str = row(
         "cycles",
@@ -229,12 +223,13 @@ class FabricSection(Record):
         text="Routes under which buffers of a lossless network can wait for each other in a circle: `refuse` the run,"
         " or `allow` it, to watch a deadlock.",
         source="chosen: a deadlock stops a network for good",
+        effect=Effect(flows=NO_QUEUES),
     )
     paths: int | None = row(
         "paths",
         Whole(low=1, high=MOST_PATHS, unit="paths"),
         default=USUAL_PATHS,
-        only=("routing", ("k-shortest",)),
+        only=("routing", tuple(name for name, row in ROUTINGS.items() if row.paths == "several")),
         text="Number of paths between two switches.",
         source="Singla et al., NSDI 2012, Jellyfish, section 5: 8 shortest paths",
     )

@@ -14,7 +14,7 @@ from weftwork.base.clock import NS_PS
 from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, PROPAGATION_PS_PER_M, format_quantity
 from weftwork.spec.device import Nic, Record, Server, Switch
-from weftwork.spec.scenario.choice import Findings
+from weftwork.spec.scenario.choice import KeyFindings
 from weftwork.spec.scenario.choices import TOPOLOGIES
 from weftwork.spec.scenario.devices import DeviceChoice, NodeModel, device_mistakes
 from weftwork.spec.scenario.fabric import FabricSection
@@ -105,7 +105,7 @@ def _on_file(fabric: FabricSection, reader: Reader) -> FabricSection:
 
 
 def resolved_keys(
-    label: str, topology: Topology[Any], options: Record, ground: Ground, found: Findings
+    label: str, topology: Topology[Any], options: Record, ground: Ground, found: KeyFindings
 ) -> tuple[Record, int | None]:
     """Let a topology check and resolve its keys, then check the result.
 
@@ -150,7 +150,7 @@ def _server(fabric: FabricSection, model: NodeModel, reader: Reader) -> Server |
     return None if mistakes else server
 
 
-def servers_asked(hosts: int | None, gpus: int | None, server: Server, found: Findings) -> int | None:
+def servers_asked(hosts: int | None, gpus: int | None, server: Server, found: KeyFindings) -> int | None:
     """Requested number of servers, directly or by their GPUs.
 
     None if nothing is requested.

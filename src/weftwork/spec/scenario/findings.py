@@ -7,10 +7,11 @@ Leaves out: the checks themselves, which stand in the file of their choice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from weftwork.base.errors import CodeError, ConfigError, Mistake
+from weftwork.base.errors import CodeError, ConfigError
+from weftwork.base.findings import Findings
 from weftwork.base.fix import Fix
 from weftwork.base.folder import Folder
 from weftwork.spec.scenario.reader import Reader
@@ -26,7 +27,7 @@ R = TypeVar("R")
 class Read:
     """Findings about a section of a scenario during its reading.
 
-    See `weftwork.spec.scenario.choice.Findings`.
+    See `weftwork.spec.scenario.choice.KeyFindings`.
     """
 
     reader: Reader
@@ -52,21 +53,10 @@ class Read:
 
 
 @dataclass(kw_only=True)
-class Collected:
+class Collected(Findings):
     """Findings about the arguments of a Python call, whose names are ``given``."""
 
-    section: str
     given: frozenset[str] = frozenset()
-    mistakes: list[Mistake] = field(default_factory=list)
-
-    def wrong(self, key: str, text: str, fix: Fix | None = None) -> None:
-        """Note a mistake."""
-        self.mistakes.append(Mistake(path=f"{self.section}.{key}" if key else self.section, text=text, fix=fix))
-
-    def is_sound(self, *keys: str) -> bool:
-        """Whether no mistake was found at these keys so far."""
-        found = {mistake.path for mistake in self.mistakes}
-        return not any(f"{self.section}.{key}" in found for key in keys)
 
     def which(self, first: str, second: str) -> str:
         """Return the argument that was given.
@@ -74,16 +64,6 @@ class Collected:
         The answer is the first argument, unless only the second was given.
         """
         return second if first not in self.given and second in self.given else first
-
-    def refuse(self) -> None:
-        """Raise the collected mistakes, if any.
-
-        Raises
-        ------
-        ConfigError : with all mistakes
-        """
-        if self.mistakes:
-            raise ConfigError(self.section, self.mistakes)
 
 
 def asked(folder: Folder[T], label: str, reader: Reader, path: str, call: Callable[[T], R]) -> R | None:

@@ -484,13 +484,11 @@ class NameOrFile:
 class OfferKind:
     """A file of a folder by name, or a user's file by path.
 
-    The file adds keys to the section. ``words`` are choices without a file, with what they are; ``later`` are words
-    that a coming version will know, with the sentence that refuses them.
+    The file adds keys to the section. ``words`` are choices without a file, with what they are.
     """
 
     folder: Folder[Any]
     words: MappingType[str, str] = field(default_factory=dict)
-    later: MappingType[str, str] = field(default_factory=dict)
     unit: str = "name"
 
     @property
@@ -511,9 +509,6 @@ class OfferKind:
         text = scalar_of(node, self.wanted).text
         if text in self.names or (is_path(text) and text.isprintable()):
             return text
-        if text in self.later:
-            message = f"found {show(node)}: {self.later[text]}; wanted {self.wanted}"
-            raise WrongValueError(message)
         message = f"found {show(node)}, wanted {self.wanted}"
         raise WrongValueError(message, nearest(text, self.names))
 

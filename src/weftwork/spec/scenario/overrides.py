@@ -5,7 +5,7 @@ Leaves out: how the changed tree is read (`weftwork.spec.scenario.reader`).
 
 from __future__ import annotations
 
-from weftwork.base.errors import Mistake
+from weftwork.base.findings import Findings
 from weftwork.spec.scenario.key_paths import SHORT_FORMS, is_null, joined_key, shown_key
 from weftwork.spec.scenario.python_tree import value_tree
 from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, read_tree
@@ -13,7 +13,7 @@ from weftwork.spec.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, re
 __all__ = ["apply_override"]
 
 
-def apply_override(root: Mapping, key: str, given: object) -> tuple[Mapping, list[Mistake]]:
+def apply_override(root: Mapping, key: str, given: object, findings: Findings) -> Mapping:
     """Apply one ``--set key=text`` to the tree; ``null`` or None removes the key.
 
     A key to remove that the tree does not have stays in it as null without a line, so that the reader judges its name.
@@ -22,24 +22,29 @@ def apply_override(root: Mapping, key: str, given: object) -> tuple[Mapping, lis
     ----------
     root, key : the tree of the scenario, and a dotted key
     given : YAML text, or a value of any other type that a scenario may have
+    findings : take the mistakes of the option itself
 
     Returns
     -------
-    the new tree, and the mistakes of the option itself
+    the new tree; with a mistake, the tree as it is
     """
     label = f"--set {shown_key(key)}"
-    node, mistakes = read_tree(given, where=label) if isinstance(given, str) else value_tree(given, label)
-    mistakes = [Mistake(path=label if isinstance(given, str) else m.path, text=m.text) for m in mistakes]
-    if mistakes:
-        return root, mistakes
+    of_value = Findings()
+    node = read_tree(given, of_value, where=label) if isinstance(given, str) else value_tree(given, label, of_value)
+    for mistake in of_value.mistakes:  # lines of the option are no lines of the file
+        findings.wrong(label if isinstance(given, str) else mistake.path, mistake.text)
+    if of_value.has_mistakes:
+        return root
     parts = key.split(".")
     if not all(parts):
-        return root, [Mistake(path=label, text="not a key; wanted one such as transport.congestion_control")]
+        findings.wrong(label, "not a key; wanted one such as transport.congestion_control")
+        return root
     value = Scalar(text="") if node is None else _without_lines(node)
     changed = _put(root, parts, value, "")
     if not isinstance(changed, Mapping):
-        return root, [Mistake(path=label, text="no such place; a list is counted from 0")]
-    return changed, []
+        findings.wrong(label, "no such place; a list is counted from 0")
+        return root
+    return changed
 
 
 def _put(node: Node | None, parts: list[str], value: Node, path: str) -> Node | None:

@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from weftwork.base.errors import Mistake
+from weftwork.base.findings import Findings
 from weftwork.spec.scenario.yaml_tree import MAX_DEPTH, MAX_NODES, Mapping, Node, Scalar, Sequence, YamlEntry
 
 __all__ = ["NO_LINE", "mapping_tree", "value_tree"]
@@ -32,13 +32,13 @@ class _ValueWalk:
     """One walk over a value: where its nodes stand, what was wrong, and how many values it has seen."""
 
     line: int | None
-    mistakes: list[Mistake] = field(default_factory=list)
+    findings: Findings
     bad: set[str] = field(default_factory=set)
     nodes: int = 0
 
     def wrong(self, path: str, text: str) -> None:
         self.bad.add(path)
-        self.mistakes.append(Mistake(path=path or "scenario", text=text))
+        self.findings.wrong(path or "scenario", text)
 
     def node(self, value: object, path: str, depth: int = 0) -> Node | None:
         """The node of a value, or None where it has none."""
@@ -100,32 +100,37 @@ class _ValueWalk:
         return None
 
 
-def mapping_tree(given: MappingType[str, object]) -> tuple[Mapping, list[Mistake], set[str]]:
+def mapping_tree(given: MappingType[str, object], findings: Findings) -> tuple[Mapping, set[str]]:
     """The tree of a scenario that is a dict.
+
+    Parameters
+    ----------
+    given : the dict
+    findings : take all mistakes
 
     Returns
     -------
-    the tree without what has no place in it, all mistakes, and the paths where something was left out
+    the tree without what has no place in it, and the paths where something was left out
     """
-    walk = _ValueWalk(line=NO_LINE)
+    walk = _ValueWalk(line=NO_LINE, findings=findings)
     node = walk.node(given, "")
-    return node if isinstance(node, Mapping) else Mapping(line=NO_LINE), walk.mistakes, walk.bad
+    return node if isinstance(node, Mapping) else Mapping(line=NO_LINE), walk.bad
 
 
-def value_tree(value: object, path: str) -> tuple[Node | None, list[Mistake]]:
+def value_tree(value: object, path: str, findings: Findings) -> Node | None:
     """The tree of a value that an override gives, without lines.
 
     Parameters
     ----------
     value : any that a scenario may have
     path : its key, for mistakes
+    findings : take all mistakes
 
     Returns
     -------
-    the tree, or None where the value has none; and all mistakes
+    the tree, or None where the value has none
     """
-    walk = _ValueWalk(line=None)
-    return walk.node(value, path), walk.mistakes
+    return _ValueWalk(line=None, findings=findings).node(value, path)
 
 
 def _float_text(value: float) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from weftwork.base.errors import CodeError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.fix import Fix, Settings
 from weftwork.base.folder import is_path
 from weftwork.base.nearest import nearest
@@ -109,6 +110,7 @@ class Reader:
     user_code : which Python files of the user's own are run
     later_files : keys whose files need not be there yet
     folder_words : what messages call ``directory``
+    findings : take the mistakes, with their places
     """
 
     known: MappingType[str, SequenceType[str]]
@@ -122,13 +124,18 @@ class Reader:
     later_files: frozenset[str] = frozenset()
     folder_words: str = "the scenario's folder"
     places: Places = field(default_factory=Places)
-    mistakes: list[Mistake] = field(default_factory=list)
+    findings: Findings = field(default_factory=Findings)
     bad: set[str] = field(default_factory=set)
+
+    @property
+    def mistakes(self) -> list[Mistake]:
+        """All mistakes so far."""
+        return self.findings.mistakes
 
     def wrong(self, path: str, text: str, fix: Fix | None = None) -> None:
         """Note a mistake at a key."""
         self.bad.add(path)
-        self.mistakes.append(self.places.mistake(path, text, fix))
+        self.findings.include([self.places.mistake(path, text, fix)])
 
     def is_sound(self, *paths: str) -> bool:
         """Whether no mistake was found at these keys or around them."""
@@ -346,6 +353,8 @@ class Reader:
             self.wrong(path, wrong.text, wrong.fix)
             return resolved_default(row)
         if isinstance(kind, FileName) and value not in kind.names:
+            if is_path(str(value)) and str(value).endswith(".py"):
+                return self._code(str(value), path, kind.names, is_in_file=node.line is not None)
             return self._file(str(value), path, is_in_file=node.line is not None)
         if isinstance(kind, NameOrFile):
             return self._name_or_file(kind, str(value), path, is_in_file=node.line is not None)
@@ -414,7 +423,8 @@ class Reader:
             return file
         if not is_in_package(Path(file)):
             found = f"found '{text}', a Python file outside the package, which --no-user-code refuses"
-            self.wrong(path, f"{found}; wanted {either(tuple(names))}", nearest(Path(text).stem, names))
+            wanted = f"; wanted {either(tuple(names))}" if names else ""
+            self.wrong(path, f"{found}{wanted}", nearest(Path(text).stem, names))
         return str(Path(file).resolve())  # what was judged, whatever becomes of a link on the way to it
 
     def _policy(self, row: KeyRow, kind: PolicyChoiceKind, node: Node, path: str) -> PolicyChoice:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from weftwork.spec.scenario.effects import ALWAYS, Effect
 from weftwork.spec.scenario.kinds import (
     Choice,
     DeviceKind,
@@ -61,6 +62,7 @@ class KeyRow:
     source : where the default comes from, or ``chosen: why``
     only : another key of the same section and its values for which this one means anything
     unless : another key of the same section and its values for which this one means nothing
+    effect : the runs in which the key has one; by default all
     path : dotted path from the root, filled in where all rows are listed
     """
 
@@ -73,6 +75,7 @@ class KeyRow:
     source: str
     only: tuple[str, tuple[str, ...]] | None = None
     unless: tuple[str, tuple[str, ...]] | None = None
+    effect: Effect = ALWAYS
     path: str = ""
 
     @property
@@ -97,7 +100,7 @@ class KeyRow:
         return str(self.default)
 
 
-def row(
+def row(  # noqa: PLR0913 - the fields of a row, all but two by name
     key: str,
     kind: Kind,
     *,
@@ -107,6 +110,7 @@ def row(
     absent: str = "",
     only: tuple[str, tuple[str, ...]] | None = None,
     unless: tuple[str, tuple[str, ...]] | None = None,
+    effect: Effect = ALWAYS,
 ) -> Any:
     """Declare a field of a section by its row; see `KeyRow`.
 
@@ -114,7 +118,15 @@ def row(
     not restrict.
     """
     described = KeyRow(
-        key=key, kind=kind, default=default, absent=absent, text=text, source=source, only=only, unless=unless
+        key=key,
+        kind=kind,
+        default=default,
+        absent=absent,
+        text=text,
+        source=source,
+        only=only,
+        unless=unless,
+        effect=effect,
     )
     extra: Any = {"row": described}
     if default == REQUIRED:

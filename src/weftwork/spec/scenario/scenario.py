@@ -19,6 +19,7 @@ from pydantic import BaseModel, PrivateAttr
 from weftwork.base.above import Shown
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.file_forms import refuse_folder, refuse_foreign
+from weftwork.base.findings import Findings
 from weftwork.base.fix import Fix
 from weftwork.base.plain_file import read_plain
 from weftwork.base.user_code import UserCode
@@ -58,11 +59,13 @@ from weftwork.spec.scenario.training_checks import (
 from weftwork.spec.scenario.transport import TransportCheck, TransportSection
 from weftwork.spec.scenario.unknown_key import KnownKeys
 from weftwork.spec.scenario.workload import CollectiveSection, EngineSection, TrafficSection
+from weftwork.spec.scenario.workload_access import ONE_OF, ONE_WORKLOAD, WorkloadAccess
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, Node, Scalar, read_tree, show
 from weftwork.spec.scenario.yaml_tree import Mapping as Tree
 from weftwork.spec.scenario.yaml_tree import Sequence as Items
+from weftwork.spec.workloads import WORKLOADS
 
-__all__ = ["LATER", "THE_DICT", "Scenario", "load", "load_mapping", "loads", "rows"]
+__all__ = ["LATER", "THE_DICT", "Scenario", "load", "load_mapping", "loads", "rows", "section_rows"]
 
 THE_DICT = "the dict given"  # what errors call a scenario without a file
 
@@ -72,10 +75,8 @@ LATER = {
     "sweep": "varies keys over many runs: run it by `weftwork sweep FILE`, or leave it out",
 }
 
-WORKLOADS = ("collective", "traffic", "training", "jobs")
 
-
-class Scenario(Record, Shown):
+class Scenario(WorkloadAccess, Record, Shown):
     """All inputs of a run, resolved to numbers with units.
 
     These are bits per second, bytes, picoseconds, absolute paths, and all defaults.
@@ -158,19 +159,6 @@ class Scenario(Record, Shown):
     _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @property
-    def workload(self) -> CollectiveSection | TrafficSection | TrainingSection:
-        """The workload of the scenario; the first of several training jobs."""
-        found = next((one for one in (self.collective, self.traffic, *self.trainings) if one is not None), None)
-        if found is None:
-            raise ConfigError(self._source, [Mistake(path="file", text=_ONE_WORKLOAD)])
-        return found
-
-    @property
-    def trainings(self) -> tuple[TrainingSection, ...]:
-        """The training jobs, one or several; empty for other workloads."""
-        return self.jobs if self.training is None else (self.training,)
-
-    @property
     def source(self) -> str:
         """File or name that the scenario was read from."""
         return self._source
@@ -206,6 +194,7 @@ class Scenario(Record, Shown):
         return ConfigError(
             self._source,
             [m if m.line is not None else self._places.mistake(m.path, m.text, m.fix) for m in error.mistakes],
+            stage=error.stage,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -216,10 +205,6 @@ class Scenario(Record, Shown):
         return isinstance(other, Scenario) and self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment]  # parameters of policies and devices are dicts
-
-
-_ONE_OF = f"exactly one of {', '.join(WORKLOADS[:-1])} and {WORKLOADS[-1]}"
-_ONE_WORKLOAD = f"missing a workload, wanted {_ONE_OF}"
 
 
 def load(  # noqa: PLR0913 - all but the first two by name
@@ -311,13 +296,15 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
     >>> scenario.fabric.hosts, scenario.fabric.link_rate_bps
     (16, 100000000000)
     """
-    root, mistakes = read_tree(text)
-    if root is None:
-        empty = Mistake(path="file", text=f"the file is empty, wanted `schema: {SCHEMA}` and its sections")
-        raise ConfigError(source, mistakes or [empty])
-    if not isinstance(root, Tree):
+    findings = Findings(source=source)
+    root = read_tree(text, findings)
+    if root is None and not findings.has_mistakes:
+        findings.wrong("file", f"the file is empty, wanted `schema: {SCHEMA}` and its sections")
+    if root is not None and not isinstance(root, Tree):
         text = f"found {show(root)}, wanted a mapping that begins with `schema: {SCHEMA}`"
-        raise ConfigError(source, [*mistakes, Mistake(path="file", text=text, line=root.line)])
+        findings.wrong("file", text, line=root.line)
+    if not isinstance(root, Tree):
+        raise ConfigError(source, findings.mistakes)
     reader = Reader(
         known=known_policies() if known is None else known,
         directory=Path() if directory is None else directory,
@@ -327,7 +314,7 @@ def loads(  # noqa: PLR0913 - what `load` takes, all by name
         nodes=nodes or {},
         user_code=user_code,
         later_files=later_files,
-        mistakes=mistakes,
+        findings=findings,
     )
     return _read(root, reader, overrides, source, name)
 
@@ -358,7 +345,8 @@ def load_mapping(  # noqa: PLR0913 - what `load` takes, all by name
     >>> load_mapping(given, {"fabric.radix": 8}, known=known).fabric.hosts
     128
     """
-    root, mistakes, bad = mapping_tree(given)
+    findings = Findings(source=THE_DICT)
+    root, bad = mapping_tree(given, findings)
     if root.get("schema") is None:
         root = root.put("schema", Scalar(text=str(SCHEMA), line=NO_LINE))
     reader = Reader(
@@ -372,7 +360,7 @@ def load_mapping(  # noqa: PLR0913 - what `load` takes, all by name
         later_files=later_files,
         folder_words="the current folder",
         places=Places(whole="scenario"),
-        mistakes=mistakes,
+        findings=findings,
         bad=bad,
     )
     return _read(root, reader, overrides, THE_DICT, "scenario")
@@ -380,13 +368,11 @@ def load_mapping(  # noqa: PLR0913 - what `load` takes, all by name
 
 def _read(root: Tree, reader: Reader, overrides: Mapping[str, object] | None, source: str, name: str) -> Scenario:
     for key, value in (overrides or {}).items():
-        root, wrong = apply_override(root, key, value)
-        reader.mistakes += wrong
+        root = apply_override(root, key, value, reader.findings)
     root, notes = of_this_schema(root, reader, source)
     reader.paths = partial(_known_keys, root)
     scenario = _resolve(reader.section(_fabric_from_file(root), "", Scenario, LATER), root, reader, name)
-    if reader.mistakes:
-        raise ConfigError(source, reader.mistakes)
+    reader.findings.refuse("reading")
     scenario._places, scenario._source, scenario._notes = reader.places, source, notes  # noqa: SLF001 - private to the pair of us
     return scenario
 
@@ -423,9 +409,9 @@ def _resolve(draft: Any, root: Tree, reader: Reader, name: str) -> Scenario:  # 
         reader.wrong("fabric", "missing, wanted a mapping such as {topology: fat-tree, tiers: 3, radix: 8}")
     given = [key for key in WORKLOADS if _is_there(root, key)]
     if not given and not any(root.get(key) for key in LATER):
-        reader.wrong("file", _ONE_WORKLOAD)
+        reader.wrong("file", ONE_WORKLOAD)
     for key in given[1:]:
-        reader.wrong(key, f"a second workload beside {given[0]}, wanted {_ONE_OF}")
+        reader.wrong(key, f"a second workload beside {given[0]}, wanted {ONE_OF}")
     fabric = resolve_fabric(draft.fabric, reader) if reader.is_sound("fabric") else draft.fabric
     transport = resolve_transport(draft.transport, reader, has_traffic=draft.traffic is not None)
     workload = draft.collective if draft.collective is not None else draft.traffic
@@ -471,6 +457,12 @@ def rows() -> tuple[KeyRow, ...]:
     sense of its own, has a row for each.
     """
     return tuple(_rows_below(rows_of(Scenario).values(), ""))
+
+
+@cache
+def section_rows() -> tuple[KeyRow, ...]:
+    """List those of `rows` that the sections have whatever is chosen; no file of a catalogue is imported for them."""
+    return tuple(_rows_below(rows_of(Scenario).values(), "", has_choices=False))
 
 
 def _known_keys(root: Tree) -> KnownKeys:
@@ -525,20 +517,21 @@ def _reads(kind: Any, value: Any) -> bool:  # noqa: ANN401 - one of many kinds, 
     return True
 
 
-def _rows_below(described: Iterable[KeyRow], path: str) -> Iterator[KeyRow]:
+def _rows_below(described: Iterable[KeyRow], path: str, *, has_choices: bool = True) -> Iterator[KeyRow]:
     for one in described:
         at = f"{path}.{one.key}" if path else one.key
         yield replace(one, path=at)
         if isinstance(one.kind, Section | SectionList):
-            yield from _rows_below(_rows_inside(one.kind.model), at)
+            inside = _rows_inside(one.kind.model, has_choices=has_choices)
+            yield from _rows_below(inside, at, has_choices=has_choices)
         elif isinstance(one.kind, DeviceKind):
             head = _MODEL if one.kind.head == "model" else _PRESET
             yield from _rows_below([head, *device_rows(one.kind.record).values()], at)
 
 
-def _rows_inside(model: type[BaseModel]) -> Iterator[KeyRow]:
+def _rows_inside(model: type[BaseModel], *, has_choices: bool) -> Iterator[KeyRow]:
     """Rows of a section, with its choices' rows behind the choosing key."""
-    chooser = chooser_of(model)
+    chooser = chooser_of(model) if has_choices else None
     for one in (rows_of(model) or device_rows(model)).values():
         yield one
         if chooser is not None and one.field == chooser.name:

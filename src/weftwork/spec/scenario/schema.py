@@ -17,8 +17,9 @@ from weftwork.spec.scenario.devices import device_rows
 from weftwork.spec.scenario.kinds import FILE_PATTERN, DeviceKind, PolicyChoiceKind, Section, SectionList
 from weftwork.spec.scenario.policies import known_policies
 from weftwork.spec.scenario.rows import REQUIRED, KeyRow, rows_of
-from weftwork.spec.scenario.scenario import WORKLOADS, Scenario
+from weftwork.spec.scenario.scenario import Scenario
 from weftwork.spec.scenario.sweep_keys import SWEEP_SCHEMA
+from weftwork.spec.workloads import WORKLOADS
 
 __all__ = ["json_schema", "section_schema"]
 

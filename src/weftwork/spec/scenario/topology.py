@@ -15,10 +15,12 @@ from weftwork.base.caveat import Caveat
 from weftwork.base.grammar import plural
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.limits import MAX_HOSTS
-from weftwork.spec.scenario.choice import Findings, K, Offer
+from weftwork.spec.scenario.choice import K, KeyFindings, Offer
+from weftwork.spec.scenario.topology_growth import DesignSpace
 
 if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
+    from weftwork.spec.scenario.topology_growth import CubesOfPod, DirectLimits, MeasuredNetwork
 
 __all__ = ["FabricSize", "Ground", "Parts", "Topology", "full"]
 
@@ -130,14 +132,36 @@ class Topology(Offer[K]):
     build : makes the fabric
     size : says how large the fabric will be, so that what no memory holds is refused before it is built; without it
         a fabric is built first and measured then. May raise what ``build`` raises
+    limits : says how large the network that was built can become with its switches, for
+        ``weftwork topology --limits``; without it that is known of trees alone
+    cubes : the cubes that the keys make, of a pod whose slices are made of cubes; None: it has none
+    design : what ``weftwork design`` varies of the topology; without it no design takes part with it
     """
 
-    resolve: Callable[[K, Ground, Findings], tuple[K, int | None]]
+    resolve: Callable[[K, Ground, KeyFindings], tuple[K, int | None]]
     build: Callable[[K, Parts], Fabric]
     size: Callable[[K, Parts], FabricSize] | None = None
+    limits: Callable[[MeasuredNetwork], DirectLimits] | None = None
+    cubes: Callable[[K], CubesOfPod] | None = None
+    design: DesignSpace | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse mistakes of a file that was written by hand.
+
+        Raises
+        ------
+        TypeError : as of any `Offer`; or the limits are no function, or the design is no `DesignSpace`
+        """
+        super().__post_init__()
+        limits: object = self.limits  # a file written by hand; Python itself checks no types
+        if limits is not None and not callable(limits):
+            raise TypeError(f"limits is {limits!r}, wanted a function of a MeasuredNetwork, or None")
+        design: object = self.design
+        if design is not None and not isinstance(design, DesignSpace):
+            raise TypeError(f"design is {design!r}, wanted a DesignSpace(...), or None")
 
 
-def full(places: int, key: str, found: Findings) -> int:
+def full(places: int, key: str, found: KeyFindings) -> int:
     """Hosts of a full fabric.
 
     They may be more than Weftwork can number; then ``key`` is to blame.

@@ -28,8 +28,9 @@ from weftwork.spec.scenario.kinds import (
     Whole,
 )
 from weftwork.spec.scenario.rows import REQUIRED, row
-from weftwork.spec.scenario.workload import PLACEMENT_TEXT, PLACEMENTS
+from weftwork.spec.scenario.workload import PLACEMENT_TEXT, PLACEMENTS, fragment_row
 from weftwork.spec.training import (
+    LoraTarget,
     Model,
     ModulePrecision,
     Overlap,
@@ -42,8 +43,11 @@ from weftwork.spec.training import (
 )
 
 __all__ = [
+    "AUTO_RECIPE",
     "LONG_SEQUENCE",
+    "NO_RECIPE",
     "Checkpoint",
+    "LoraSection",
     "OverlapSection",
     "PlanProposal",
     "Straggler",
@@ -112,6 +116,8 @@ class OverlapSection(Record):
         return Overlap(tensor=self.tensor, data=self.data, pipeline=pipeline, expert=self.expert, context=self.context)
 
 
+AUTO_RECIPE: Final = "auto"
+NO_RECIPE: Final = "none"
 _NUMBERS: Final = ("bf16", "fp8", "mxfp8", "nvfp4")
 
 
@@ -155,8 +161,8 @@ class Checkpoint(Record):
         "size",
         Measure(quantity=SIZE, low=1),
         absent=(
-            "weights, and for Adam a master copy and two moments: 14 bytes for each parameter (10 with moments in "
-            "BF16), of frozen ones 2"
+            "weights, and for Adam a master copy and two moments: 14 bytes for each parameter that is trained (10 with "
+            "moments in BF16)"
         ),
         text="Bytes of a checkpoint of the whole job.",
         source="Rajbhandari et al., arXiv:1910.02054, section 3.1",
@@ -177,6 +183,26 @@ class Checkpoint(Record):
     )
 
 
+class LoraSection(Record):
+    """Adapters of fine-tuning."""
+
+    rank: int = row(
+        "rank",
+        Whole(low=1, high=65_536, unit="columns"),
+        default=32,
+        text="Rank of each adapter; a matrix of m rows and n columns gets rank x (m + n) trained parameters.",
+        source="Hu et al., arXiv:2106.09685, section 4.1; NVIDIA-NeMo/Megatron-Bridge, peft/lora.py: dim",
+    )
+    targets: tuple[LoraTarget, ...] | None = row(
+        "targets",
+        Listing(item=Choice(options=get_args(LoraTarget))),
+        absent="linear_qkv and linear_proj, and without experts also linear_fc1 and linear_fc2",
+        text="Matrices with adapters; linear_q, linear_k, linear_v, linear_fc1_gate and linear_fc1_up are parts that"
+        " get an adapter each, as in peft.",
+        source="NVIDIA-NeMo/Megatron-Bridge, peft/lora.py and peft/canonical_lora.py: target_modules",
+    )
+
+
 class TrainingSection(Record):
     """A training job."""
 
@@ -186,6 +212,15 @@ class TrainingSection(Record):
         default=REQUIRED,
         text="Model of the catalogue, or its config.json from Hugging Face.",
         source="chosen: it decides what is asked, so the user does",
+    )
+    recipe: str = row(
+        "recipe",
+        Text(longest=120),
+        default=AUTO_RECIPE,
+        text="Public recipe whose values the keys software, overlap, recompute, gradients, moments, quantised_weights,"
+        " layout and balanced_ends have unless the scenario sets them: a name of `weftwork list recipe`, none, or auto:"
+        " for a mixture of experts the newest recipe of its model, GPU and precision, none for others.",
+        source="NVIDIA-NeMo/Megatron-Bridge; chosen: a mixture whose exchange nobody has tuned is several times slower",
     )
     tensor: int = _degree("tensor", "Ranks that split every matrix.")
     context: int = _degree("context", "Ranks that split a sequence.")
@@ -294,7 +329,8 @@ class TrainingSection(Record):
         "offloaded_layers",
         Whole(low=0, high=100_000, unit="layers"),
         default=0,
-        text="Layers of a GPU with activations in the memory of its host; their transfers are taken as hidden.",
+        text="Layers of a GPU with activations in the memory of its host; neighbouring layers hide their transfers as"
+        " far as they last.",
         source="NVIDIA/TransformerEngine, get_cpu_offload_context; chosen: none, the simplest",
     )
     precision: str = row(
@@ -353,6 +389,14 @@ class TrainingSection(Record):
         text="Kind of training: all weights, all weights on long sequences, or adapters beside frozen weights.",
         source="Hu et al., arXiv:2106.09685: LoRA",
     )
+    lora: LoraSection | None = row(
+        "lora",
+        Section(model=LoraSection, optional=True),
+        absent="with phase fine-tuning-lora the defaults of its keys",
+        only=("phase", ("fine-tuning-lora",)),
+        text="Adapters that are trained.",
+        source="see its keys",
+    )
     order: str = row(
         "order",
         Choice(options=("tp-cp-dp-pp", "tp-cp-pp-dp")),
@@ -367,6 +411,7 @@ class TrainingSection(Record):
         text=PLACEMENT_TEXT,
         source="chosen: as launchers number ranks",
     )
+    fragment: int | None = fragment_row()
     gpus: int | None = row(
         "gpus",
         Whole(low=1, high=MAX_HOSTS, unit="GPUs"),
@@ -458,6 +503,7 @@ class TrainingSection(Record):
 
         ``data`` is 1 if the number of GPUs is unknown.
         """
+        lora = self.lora or LoraSection()
         long = LONG_SEQUENCE if self.phase == "long-context" else model.sequence
         return Parallelism.model_validate(
             {
@@ -489,6 +535,8 @@ class TrainingSection(Record):
                 "gradient_bytes": 2 if self.gradients == "bf16" else 4,
                 "has_gradient_copy": self.gradients == "bf16+fp32",
                 "has_lora": self.phase == "fine-tuning-lora",
+                "lora_rank": lora.rank,
+                "lora_targets": lora.targets or (),
                 "has_balanced_ends": self.balanced_ends,
                 "order": self.order,
                 "overlap": self.overlap.resolved(self.virtual_stages),

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from weftwork.base.fix import Settings
 from weftwork.base.grammar import plural
+from weftwork.spec.fidelities import FIDELITIES
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.training import Straggler, TrainingJobSection, TrainingSection
@@ -33,9 +34,11 @@ def resolve_engine(engine: EngineSection, *, is_training: bool) -> EngineSection
 
 def check_engine(engine: EngineSection, reader: Reader) -> None:
     """Check that several jobs run on the flow engine."""
-    if engine.fidelity != "flow" and reader.is_sound("engine.fidelity"):
-        text = f"found '{engine.fidelity}', wanted flow: several jobs on one fabric run as flows"
-        reader.wrong("engine.fidelity", text, "flow")
+    if not reader.is_sound("engine.fidelity") or FIDELITIES[engine.fidelity].has_jobs:
+        return
+    (name,) = (fidelity.name for fidelity in FIDELITIES.values() if fidelity.has_jobs)
+    text = f"found '{engine.fidelity}', wanted {name}: several jobs on one fabric run as flows"
+    reader.wrong("engine.fidelity", text, name)
 
 
 def check_training(section: TrainingSection, fabric: FabricSection, reader: Reader) -> TrainingSection:

@@ -16,6 +16,7 @@ from weftwork.base.units import DURATION, SIZE
 from weftwork.spec.device import PRIORITIES, Record
 from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.choices import TRANSPORTS
+from weftwork.spec.scenario.effects import NO_ACKS, NO_LOSS, NO_ORDER, NO_PRIORITIES, NO_QUEUES, Effect
 from weftwork.spec.scenario.kinds import Choice, Flag, Measure, OfferKind, PolicyChoiceKind, Whole
 from weftwork.spec.scenario.policies import PRESETS, PolicyChoice, QueuePairUse
 from weftwork.spec.scenario.rows import row
@@ -29,13 +30,7 @@ class TransportSection(Record):
 
     protocol: str = row(
         "protocol",
-        OfferKind(
-            folder=TRANSPORTS,
-            later={
-                name: f"{name} comes with a later version"
-                for name in ("infiniband", "iwarp", "tcp", "rocev1", "uet", "srd")
-            },
-        ),
+        OfferKind(folder=TRANSPORTS),
         default="rocev2",
         text="Packet formats and rules of the connection.",
         source="IBTA vol. 1, annex A17",
@@ -47,6 +42,7 @@ class TransportSection(Record):
         default="dcqcn",
         text="Policy that sets a sender's rate and window.",
         source="Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484: made for RoCEv2",
+        effect=Effect(flows="get their fair share of every link immediately"),
     )
     load_balancing: str = row(
         "load_balancing",
@@ -75,6 +71,7 @@ class TransportSection(Record):
         default="pfc",
         text="Whether switches and NICs pause each other, give each other credit on every link, or drop.",
         source="IEEE 802.1Qbb; credits: IBTA vol. 1, 7.9",
+        effect=Effect(flows=NO_QUEUES),
     )
     credit_quantum_bytes: int | None = row(
         "credit_quantum",
@@ -83,6 +80,7 @@ class TransportSection(Record):
         absent="8KiB",
         text="Bytes that a port gathers before it returns credit for them.",
         source="chosen: two packets of the largest MTU; smaller ones cost the link more frames",
+        effect=Effect(flows=NO_QUEUES),
     )
     trimming: bool | None = row(
         "trimming",
@@ -92,6 +90,7 @@ class TransportSection(Record):
         text="Whether a switch cuts a data packet that finds no room to its headers, which then travel on and are"
         " answered by a NAK; needs recovery: selective-repeat.",
         source="Handley et al., SIGCOMM 2017, doi:10.1145/3098822.3098825: NDP; no RoCEv2 NIC is known to do it",
+        effect=Effect(flows=NO_QUEUES),
     )
     trim_priority: int | None = row(
         "trim_priority",
@@ -100,6 +99,7 @@ class TransportSection(Record):
         absent="control_priority",
         text="Priority of packets that were cut.",
         source="chosen: as NDP, whose headers go before data",
+        effect=Effect(flows=NO_QUEUES),
     )
     recovery: str = row(
         "recovery",
@@ -113,6 +113,7 @@ class TransportSection(Record):
         " again.",
         source="IBTA vol. 1, 9.7: reliable connections; Mittal et al., SIGCOMM 2018, doi:10.1145/3230543.3230557:"
         " selective repeat",
+        effect=Effect(flows=NO_LOSS, lossy_flows="", reordered_flows=""),
     )
     mtu_bytes: int = row(
         "mtu",
@@ -127,6 +128,7 @@ class TransportSection(Record):
         default=1,
         text="Packets that one acknowledgement covers.",
         source="chosen: an ACK per packet, as most simulators and windows assume",
+        effect=Effect(flows=NO_ACKS),
     )
     reply_entropy: ReplyEntropy | None = row(
         "reply_entropy",
@@ -134,6 +136,7 @@ class TransportSection(Record):
         absent="as the path selection declares: echoed if the NIC sprays, else own",
         text="UDP source port of ACKs and NAKs: that of their queue pair, or that of the packet which they answer.",
         source="uet-htsim, htsim/sim/uecpacket.h, UecAckPacket::newpkt: echoed; chosen: own for all others",
+        effect=Effect(flows=NO_ACKS, needs=("entropies",)),
     )
     timeout_ps: int = row(
         "timeout",
@@ -141,6 +144,7 @@ class TransportSection(Record):
         default="67.108864ms",
         text="Time without progress after which a sender goes back.",
         source="IBTA vol. 1, 9.7.6.1.3: 4.096 us x 2^14, exponent 14 as verbs examples use",
+        effect=Effect(flows=NO_LOSS, lossy_flows=""),
     )
     retry_limit: int = row(
         "retry_limit",
@@ -148,6 +152,7 @@ class TransportSection(Record):
         default=7,
         text="Timeouts in a row after which a connection fails.",
         source="IBTA vol. 1: a three-bit count; chosen: the largest",
+        effect=Effect(flows=NO_LOSS, lossy_flows="send again as often as it takes"),
     )
     reorder_tolerant: bool = row(
         "reorder_tolerant",
@@ -155,6 +160,7 @@ class TransportSection(Record):
         default=False,
         text="Whether the receiver keeps packets that come out of order.",
         source="chosen: plain RoCEv2 does not",
+        effect=Effect(flows=NO_ORDER, lossy_flows="", reordered_flows=""),
     )
     reorder_window_packets: int | None = row(
         "reorder_window",
@@ -162,6 +168,7 @@ class TransportSection(Record):
         absent="1024 if the receiver keeps them",
         text="Packets beyond the next expected one that the receiver keeps.",
         source="chosen: 4 MiB, above the BDP of 400 Gb/s x 50 us",
+        effect=Effect(flows=NO_ORDER),
     )
     reorder_threshold_packets: int | None = row(
         "reorder_threshold",
@@ -170,6 +177,7 @@ class TransportSection(Record):
         absent="0 if the packets of a connection keep one path, else 128",
         text="Under selective repeat, packets by which one must be overtaken before it counts as lost.",
         source="Mittal et al., SIGCOMM 2018: 0 on one path; chosen: 128 when sprayed, 0.5 MiB, some 10 us at 400 Gb/s",
+        effect=Effect(flows=NO_ORDER),
     )
     resend: str | None = row(
         "resend",
@@ -179,6 +187,7 @@ class TransportSection(Record):
         text="Under selective repeat, when a packet that is known to be lost is sent again: when the window has room"
         " for it, or at once, whatever the window says.",
         source="RFC 6675, section 5: a retransmission takes room in the pipe",
+        effect=Effect(flows=NO_LOSS, lossy_flows="have no window that a retransmission would wait for"),
     )
     end_to_end_credits: int = row(
         "end_to_end_credits",
@@ -186,6 +195,7 @@ class TransportSection(Record):
         default=0,
         text="Receive buffers that a receiver announces in the AETH; 0 turns end-to-end credits off.",
         source="IBTA vol. 1, 9.7.7.2: codes up to 32,768; chosen: off, writes need none",
+        effect=Effect(flows=NO_ACKS),
     )
     queue_pairs: int = row(
         "queue_pairs",
@@ -208,6 +218,7 @@ class TransportSection(Record):
         default=3,
         text="Priority of data packets; lossless under PFC.",
         source="chosen: 3, as vendors' RoCE guides configure",
+        effect=Effect(flows=NO_PRIORITIES),
     )
     control_priority: int = row(
         "control_priority",
@@ -215,6 +226,7 @@ class TransportSection(Record):
         default=6,
         text="Priority of ACKs and CNPs.",
         source="mlxconfig query: CNP 802.1p 6",
+        effect=Effect(flows=NO_PRIORITIES),
     )
     interframe_bytes: int = row(
         "interframe",

@@ -8,17 +8,16 @@ the scenario. A key that is misspelled and in the wrong section is not guessed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from weftwork.base.fix import Fix, KeyName, KeyPlace, OtherKey
 from weftwork.base.nearest import nearest
+from weftwork.spec.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
 __all__ = ["KnownKeys", "unknown_key"]
-
-_WORKLOADS: Final = ("collective", "traffic", "training", "jobs")  # a scenario has one of them
 
 
 def _anything(path: str, place: str, value: object) -> bool:  # noqa: ARG001 - where no rows are known
@@ -102,8 +101,8 @@ def unknown_key(  # noqa: PLR0913 - the key, its place, and what stands around i
     leaf = nearest(key, {one.rpartition(".")[2] for one in related})
     elsewhere = [one for one in related if one.rpartition(".")[2] == leaf]
     if not elsewhere:
-        has_workload = any(one in given for one in _WORKLOADS)
-        absent = {one for one in _WORKLOADS if has_workload and one not in given}
+        has_workload = any(one in given for one in WORKLOADS)
+        absent = {one for one in WORKLOADS if has_workload and one not in given}
         wanted = _plain(key)
         elsewhere = [
             one

@@ -6,17 +6,22 @@ Leaves out: what one key means for another (`weftwork.spec.scenario.checks`).
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import Field
 
 from weftwork.base.units import DURATION, SIZE
 from weftwork.spec.device import PRIORITIES, Record
+from weftwork.spec.fidelities import FIDELITIES
 from weftwork.spec.limits import MAX_HOSTS
 from weftwork.spec.scenario.choice import NoKeys
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS
-from weftwork.spec.scenario.kinds import Choice, Listing, Measure, OfferKind, Section, Selection, Text, Whole
+from weftwork.spec.scenario.effects import NO_PRIORITIES, Effect
+from weftwork.spec.scenario.kinds import Choice, FileName, Listing, Measure, OfferKind, Section, Selection, Text, Whole
 from weftwork.spec.scenario.rows import REQUIRED, row
 
 __all__ = [
+    "FRAGMENT_SERVERS",
     "OPERATIONS",
     "PLACEMENTS",
     "PLACEMENT_TEXT",
@@ -24,16 +29,37 @@ __all__ = [
     "EngineSection",
     "Recording",
     "TrafficSection",
+    "fragment_row",
+    "usual_algorithm",
 ]
 
 OPERATIONS = (
     "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send-receive", "barrier",
 )  # fmt: skip
-PLACEMENTS = ("packed", "rails", "pods", "random-servers", "random")
+PLACEMENTS = ("packed", "rails", "pods", "random-servers", "random-fragments", "random")
 PLACEMENT_TEXT = (
     "Order of ranks on GPUs: server by server, rail by rail, over the pods alternately, whole servers in random order"
-    " as a scheduler finds them free, or single GPUs at random (random: a worst case that leaves no server whole)."
+    " as a scheduler finds them free, fragments of neighbouring servers in random order, or single GPUs at random"
+    " (random: a worst case that leaves no server whole)."
 )
+FRAGMENT_SERVERS: Final = 8  # of a fragment where nobody says; chosen: some racks of a cluster that is not empty
+
+
+def fragment_row() -> int | None:
+    """The key of a section that says how many servers a fragment has."""
+    found: int | None = row(
+        "fragment",
+        Whole(low=1, high=MAX_HOSTS, unit="servers"),
+        absent=f"{FRAGMENT_SERVERS} with placement random-fragments, which alone has fragments",
+        text="Neighbouring servers of a fragment.",
+        source="chosen: what a scheduler finds free together; ask yours",
+    )
+    return found
+
+
+def usual_algorithm(operation: str) -> str:
+    """The algorithm of an operation where nobody names one: that of the row ``collective.algorithm``."""
+    return "direct" if operation in {"all-to-all", "send-receive"} else "ring"
 
 
 class CollectiveSection(Record):
@@ -60,6 +86,14 @@ class CollectiveSection(Record):
         source="Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002",
     )
     options: Record = Field(default_factory=NoKeys)  # the keys of the algorithm
+    candidate: str | None = row(
+        "candidate",
+        FileName(endings=(".py",)),
+        absent="the algorithms of the catalogue alone",
+        text="Python file with an algorithm of your own, which `auto` takes where its closed form is the faster one.",
+        source="chosen: auto knows no file by itself",
+        only=("algorithm", ("auto",)),
+    )
     gpus: int | None = row(
         "gpus",
         Whole(low=2, high=MAX_HOSTS, unit="GPUs"),
@@ -81,6 +115,7 @@ class CollectiveSection(Record):
         text=PLACEMENT_TEXT,
         source="chosen: as launchers number ranks",
     )
+    fragment: int | None = fragment_row()
     channels: int | None = row(
         "channels",
         Whole(low=1, high=256, unit="channels"),
@@ -182,6 +217,7 @@ class TrafficSection(Record):
         absent="transport.data_priority",
         text="Priority of the flows.",
         source="chosen: the transport's",
+        effect=Effect(flows=NO_PRIORITIES),
     )
 
 
@@ -224,7 +260,7 @@ class EngineSection(Record):
 
     fidelity: str = row(  # always one of them in a scenario: reading it fills it in
         "fidelity",
-        Choice(options=("packet", "flow", "reference")),
+        Choice(options=tuple(FIDELITIES)),
         absent="flow for training, packet for the rest",
         text="Packets, flows that share links, or the meaning of packets in Python: the same results slowly.",
         source="chosen: packets where a network is asked about, flows where days of training are",

@@ -17,7 +17,7 @@ import yaml
 from yaml import SafeLoader
 from yaml.representer import SafeRepresenter
 
-from weftwork.base.errors import Mistake
+from weftwork.base.findings import Findings
 
 __all__ = [
     "MAX_BYTES",
@@ -160,64 +160,58 @@ class _Open:
     skip: bool = False  # the key was given before: read its value and forget it
 
 
-def read_tree(text: str, *, where: str = "") -> tuple[Node | None, list[Mistake]]:
+def read_tree(text: str, findings: Findings, *, where: str = "") -> Node | None:
     """Read one YAML document.
 
     Parameters
     ----------
     text : the document
+    findings : take all mistakes
     where : dotted path that stands in mistakes of the text itself
 
     Returns
     -------
-    the tree, or None where the text cannot be read to its end; and all mistakes that were found
+    the tree, or None where the text cannot be read to its end
     """
-    mistakes: list[Mistake] = []
     label = where or "file"
     if len(text) > MAX_BYTES:
-        return None, [Mistake(path=label, text=f"longer than {MAX_BYTES:,} characters; a scenario is never that long")]
-    reader = _Reader(label=label, mistakes=mistakes)
+        findings.wrong(label, f"longer than {MAX_BYTES:,} characters; a scenario is never that long")
+        return None
+    reader = _Reader(label=label, findings=findings)
     try:
-        root = reader.read(yaml.parse(text, Loader=SafeLoader))
+        return reader.read(yaml.parse(text, Loader=SafeLoader))
     except _RefusedError as refused:
-        mistakes.append(Mistake(path=label, text=refused.text, line=refused.line))
-        return None, mistakes
+        findings.wrong(label, refused.text, line=refused.line)
     except yaml.MarkedYAMLError as error:
-        mistakes.append(_broken(error, text, label))
-        return None, mistakes
+        _broken(error, text, label, findings)
     except yaml.YAMLError as error:
         # a ReaderError: a character that YAML forbids; it has a position but no mark
         position = getattr(error, "position", 0)
         line = text.count("\n", 0, position) + 1
-        mistakes.append(
-            Mistake(
-                path=label, text="a character that YAML does not allow; save the file as plain UTF-8 text", line=line
-            )
-        )
-        return None, mistakes
+        findings.wrong(label, "a character that YAML does not allow; save the file as plain UTF-8 text", line=line)
     except (ValueError, OverflowError):
         # PyYAML passes the digits of escapes and of %YAML to chr() and int() unchecked
-        mistakes.append(Mistake(path=label, text="an escape or a directive with a number out of range"))
-        return None, mistakes
-    return root, mistakes
+        findings.wrong(label, "an escape or a directive with a number out of range")
+    return None
 
 
-def _broken(error: yaml.MarkedYAMLError, text: str, label: str) -> Mistake:
+def _broken(error: yaml.MarkedYAMLError, text: str, label: str, findings: Findings) -> None:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark is not None else None
     problem = str(error.problem or error.context or "it ends too early")
     lines = text.splitlines()
     if line is not None and line <= len(lines) and re.match(r"[ ]*\t", lines[line - 1]):
-        return Mistake(path=label, text="not YAML: a tab indents this line; use spaces", line=line)
+        findings.wrong(label, "not YAML: a tab indents this line; use spaces", line=line)
+        return
     begins = error.context_mark.line + 1 if error.context_mark is not None else line
     context = f" {error.context} from line {begins}" if error.context is not None and begins != line else ""
-    return Mistake(path=label, text=f"not YAML: {ascii(problem + context)[1:-1]}", line=line)
+    findings.wrong(label, f"not YAML: {ascii(problem + context)[1:-1]}", line=line)
 
 
 @dataclass(kw_only=True)
 class _Reader:
     label: str
-    mistakes: list[Mistake]
+    findings: Findings
     stack: list[_Open] = field(default_factory=list)
     root: Node | None = None
     nodes: int = 0
@@ -310,7 +304,7 @@ class _Reader:
         parent.skip = first is not None
         if first is not None:
             path = f"{parent.path}.{text}" if parent.path else text
-            self.mistakes.append(Mistake(path=path, text=f"given twice, first in line {first}", line=line))
+            self.findings.wrong(path, f"given twice, first in line {first}", line=line)
 
 
 def plain_value(node: Node) -> Any:  # noqa: ANN401 - whatever a file holds

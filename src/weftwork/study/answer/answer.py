@@ -6,48 +6,49 @@ The rules stand in `docs/models/answer.md`. Leaves out: which worlds were simula
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
-from weftwork.spec.answer import TIME_GROUPS, Answer, Culprit, Limit, Took
+from weftwork.spec.answer import REACTIONS, Answer, Culprit, Limit, Took
+from weftwork.spec.numbers import NUMBERS, TIME_GROUPS
 from weftwork.study.answer.evidence import evidence_of
-from weftwork.study.answer.measure import computed_ps, demand_ps, taken_ps
-from weftwork.study.answer.suspect import REACTIONS
+from weftwork.study.answer.interval import run_interval
 from weftwork.study.answer.time_parts import LEAST_PART, parts_of
 from weftwork.study.answer.unfinished import who_stopped
 from weftwork.study.answer.verdict import nothing_sent, verdict_without_culprit
 from weftwork.study.answer.victims import worst_victim
-from weftwork.study.results.ending import is_done
+from weftwork.study.results.measure import computed_ps, demand_ps, taken_ps
+from weftwork.study.run.ending import is_done
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
     from weftwork.spec.answer import How
     from weftwork.spec.result import Quantity
-    from weftwork.study.answer.suspect import Suspect
+    from weftwork.study.answer.asking import AskedExecution
+    from weftwork.study.answer.suspect import Standing, Suspect
     from weftwork.study.answer.worlds import World
     from weftwork.study.prepare.prepared import Prepared
-    from weftwork.study.run.execute import Execution
 
 __all__ = ["answer_of", "limit_of_time"]
 
 LEAST_SHARE: Final = 0.01  # chosen: of what a run took; who costs less is nobody's culprit
 _STRETCHED: Final = 2  # chosen: times the length of a fault; more is not its own doing
-_OF_THIS_RUN: Final = ("faults", "stragglers", "jobs", "fabric")
-_BUILT: Final = (
-    "fabric.oversubscription", "fabric.switch.buffer", "fabric.switch.headroom", "fabric.nic.receive_buffer",
-    "fabric.nic.pcie_rate", "fabric.loss", "fabric.routing",
-)  # fmt: skip
+# Of two suspects whose costs are near, the one with the lower number is to blame
+_RANKS: Final[Mapping[Standing, int]] = {"wrong": 0, "built": 1, "reaction": 2}
+_OF_A_HOST: Final = ("nic", "server")  # kinds of suspects that can be the root of pauses at a host
 _COMMAND: Final = "weftwork run FILE --what-if all"
 
 
 def answer_of(
-    prepared: Prepared, execution: Execution, *, summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]
+    prepared: Prepared, execution: AskedExecution, *, summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]
 ) -> Answer:
     """Find the answer of a run.
 
@@ -59,7 +60,8 @@ def answer_of(
     """
     taken = taken_ps(prepared, execution)
     what, number = _what(prepared)
-    took = Took(what=what, seconds=None if taken is None else max(taken) / SECOND_PS, number=number)
+    seconds = None if taken is None else max(taken) / SECOND_PS
+    took = Took(what=what, seconds=seconds, number=number, interval=run_interval(prepared, seconds, summary))
     limited_by = _limit(summary, tables)
     if taken is None:
         is_empty = is_done(prepared, execution)  # nothing was sent, so that nothing has a time
@@ -71,8 +73,8 @@ def answer_of(
     recorded = list(parts_of(prepared, execution, taken, summary=summary, tables=tables))
     simulated = [one for one in singles if one.kind == "part" and one.how == "simulated"]
     parts = sorted((one for one in (*simulated, *recorded) if (one.cost_share or 0.0) >= LEAST_PART), key=_by_cost)
-    culprit = _cause(prepared, execution, singles, joints)
-    if parts and (culprit is None or not _explains(culprit, parts[0])):
+    culprit = _cause(execution, singles, joints, worst_victim(prepared, tables))
+    if parts and (culprit is None or not _explains(culprit, parts[0], execution.suspects)):
         culprit = parts[0]
     if culprit is None:
         has_untried = any(one.how == "bound" and (one.cost_share or 0.0) >= LEAST_SHARE for one in singles)
@@ -87,19 +89,30 @@ def _by_cost(suspect: Culprit) -> float:
 
 
 def _cause(
-    prepared: Prepared, execution: Execution, singles: Sequence[Culprit], joints: Sequence[tuple[World, Culprit]]
+    execution: AskedExecution,
+    singles: Sequence[Culprit],
+    joints: Sequence[tuple[World, Culprit]],
+    victim: Culprit | None,
 ) -> Culprit | None:
     """The suspect that was at work, with a cost that was simulated or recorded; a bound is no cost."""
     able = [one for one in singles if one.kind != "part"]  # a part is what remains where nobody is to blame
     guilty = [one for one in able if one.how == "simulated" and (one.cost_share or 0.0) >= LEAST_SHARE]
     culprit = _most_guilty(guilty, execution.suspects) if guilty else None
     culprit = _joined(culprit, singles, joints)
-    victim = worst_victim(prepared, execution)
     if victim is not None and (culprit is None or (victim.cost_share or 0.0) > (culprit.cost_share or 0.0)):
         # where the scenario names the root of the pauses, it is the suspect that was tried
-        at_root = [one for one in guilty if one.name.partition("/")[0] == victim.name]
+        at_root = [suspect for suspect in guilty if _is_at(suspect, victim)]
         culprit = replace(at_root[0], text=f"{at_root[0].text}; it {victim.text}") if at_root else victim
     return culprit
+
+
+def _is_at(suspect: Culprit, root: Culprit) -> bool:
+    """Whether a suspect is the link, or is or has the NIC, that is the root of pauses."""
+    if suspect.ids is None or root.ids is None:
+        return False
+    if root.kind == "link":
+        return suspect.kind == "link" and set(suspect.ids.ports) == set(root.ids.ports)
+    return suspect.kind in _OF_A_HOST and suspect.ids.nodes == root.ids.nodes
 
 
 def _joined(
@@ -119,7 +132,7 @@ def _joined(
         if culprit is None and (joint.cost_share or 0.0) >= LEAST_SHARE:
             return replace(joint, text=f"{joint.text}; each of them alone costs less than {100 * LEAST_SHARE:g} %")
         reaction = members[-1]
-        is_fault = (members[0].key or "").startswith("faults.")  # whose rule is `_most_guilty`
+        is_fault = members[0].is_listed  # whose rule is `_most_guilty`
         is_named = culprit is not None and culprit.name in {one.name for one in members}
         if is_fault or not is_named or reaction.key not in REACTIONS:
             continue
@@ -135,13 +148,13 @@ def _cost(suspect: Culprit) -> str:
     return f"{100 * max(0.0, suspect.cost_share or 0.0):.3g} %"
 
 
-def _explains(cause: Culprit, part: Culprit) -> bool:
+def _explains(cause: Culprit, part: Culprit, suspects: Sequence[Suspect]) -> bool:
     """Whether a cause says more than the part of the time that went to most.
 
     What is wrong in this run does if it matters at all; what is built or set like that if it explains half of the part.
     """
     share = cause.cost_share or 0.0
-    return share >= (part.cost_share or 0.0) / _STRETCHED or (_rank(cause) == 0 and share >= LEAST_PART)
+    return share >= (part.cost_share or 0.0) / _STRETCHED or (_rank(cause, suspects) == 0 and share >= LEAST_PART)
 
 
 def _most_guilty(guilty: Sequence[Culprit], suspects: Sequence[Suspect]) -> Culprit:
@@ -162,27 +175,21 @@ def _most_guilty(guilty: Sequence[Culprit], suspects: Sequence[Suspect]) -> Culp
     if is_stretched(first):
         other = next((one for one in near if one.key in REACTIONS), None)
         return first if other is None else replace(other, text=f"{other.text}, after {first.name} {first.text}")
-    graver = [one for one in near if _rank(one) < _rank(first) and not is_stretched(one)]
-    return min(graver, key=_rank) if graver else first
+    rank = partial(_rank, suspects=suspects)
+    graver = [one for one in near if rank(one) < rank(first) and not is_stretched(one)]
+    return min(graver, key=rank) if graver else first
 
 
-def _rank(one: Culprit) -> int:
-    """Rank of a suspect.
-
-    0: wrong in this run; 1: built or set like that; 2: a reaction to others.
-    """
-    if one.key in REACTIONS:
-        return 2
-    return 0 if one.key is None or (one.key.partition(".")[0] in _OF_THIS_RUN and one.key not in _BUILT) else 1
+def _rank(culprit: Culprit, suspects: Sequence[Suspect]) -> int:
+    """Rank of a culprit by the standing of its suspect; what is no suspect, such as a root of pauses, is wrong."""
+    standings = {(suspect.key, suspect.name): suspect.standing for suspect in suspects}
+    return _RANKS[standings.get((culprit.key, culprit.name)) or "wrong"]
 
 
 def _what(prepared: Prepared) -> tuple[str, str]:
     """Name of the time of a run, and its number in the summary."""
-    if prepared.jobs:
-        return "an iteration", "iteration_ps"
-    if prepared.scenario.collective is not None:
-        return "the collective", "collective_duration_ps"
-    return "all messages", "completion_ps"
+    name = prepared.scenario.workload_kind.headline
+    return NUMBERS[name].what, name
 
 
 def _limit(summary: Mapping[str, Quantity], tables: Mapping[str, pa.Table]) -> Limit:
@@ -211,7 +218,7 @@ def limit_of_time(numbers: Mapping[str, float | None]) -> Limit | None:
     return Limit(name=TIME_GROUPS[name], share=shares[name], number=name) if shares[name] else None
 
 
-def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> list[Culprit]:
+def _tried(prepared: Prepared, execution: AskedExecution, taken: Sequence[int]) -> list[Culprit]:
     """All suspects with their costs.
 
     A simulated suspect has its measured cost, any other at most a bound.
@@ -232,16 +239,17 @@ def _tried(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> li
     return found
 
 
-def _joints(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> list[tuple[World, Culprit]]:
+def _joints(prepared: Prepared, execution: AskedExecution, taken: Sequence[int]) -> list[tuple[World, Culprit]]:
     """Worlds without several suspects that ended, each with what the suspects cost together."""
     costs = []
     for world, other, ran in execution.worlds:
         without = taken_ps(other, ran) if world.others else None
         if without is None or world.suspect is None:
             continue
-        names = " and ".join(suspect.name for suspect in (world.suspect, *world.others))
+        members = tuple(suspect.name for suspect in (world.suspect, *world.others))
         joint = _simulated(world.suspect, prepared, taken, without)
-        joint = replace(joint, name=names, key=None, text="are tried together", start_s=None, end_s=None)
+        joint = replace(joint, name=" and ".join(members), members=members, key=None, text="are tried together",
+                        start_s=None, end_s=None, file=None, ids=None)  # fmt: skip
         costs.append((world, joint))
     return costs
 
@@ -255,7 +263,7 @@ def _simulated(suspect: Suspect, prepared: Prepared, taken: Sequence[int], witho
     return replace(found, cost_s=cost_ps / SECOND_PS, cost_share=cost_ps / max(1, taken[worst]))
 
 
-def _bounded(suspect: Suspect, prepared: Prepared, execution: Execution, taken: Sequence[int]) -> Culprit:
+def _bounded(suspect: Suspect, prepared: Prepared, execution: AskedExecution, taken: Sequence[int]) -> Culprit:
     """A suspect with an upper bound of its cost."""
     worst = suspect.job or 0
     share = suspect.bound_share
@@ -280,6 +288,8 @@ def _culprit(suspect: Suspect, *, how: How, of: str) -> Culprit:
         of=of,
         start_s=None if suspect.start_ps is None else suspect.start_ps / SECOND_PS,
         end_s=None if suspect.end_ps is None else suspect.end_ps / SECOND_PS,
+        file=suspect.file,
+        ids=suspect.ids,
     )
 
 
@@ -287,16 +297,15 @@ def _whose(prepared: Prepared, job: int) -> str:
     return prepared.jobs[job].name if len(prepared.jobs) > 1 else "the run"
 
 
-def _least_ps(prepared: Prepared, execution: Execution, job: int) -> float:
+def _least_ps(prepared: Prepared, execution: AskedExecution, job: int) -> float:
     """Lower bound of the run's time, whoever is to blame.
 
     The bound is the computing of a job, or the traffic of the busiest NIC port.
     """
-    if prepared.jobs:
+    if prepared.scenario.workload_kind.is_training:
         own = np.flatnonzero(prepared.job_of_program == job).tolist()
         computed = computed_ps(prepared)
         return max(computed[program] for program in own) / prepared.jobs[job].section.iterations
     if prepared.volume is None:
         return 0.0
-    collective = prepared.scenario.collective
-    return demand_ps(prepared, execution) / (1 if collective is None else collective.repeat)
+    return demand_ps(prepared, execution) / prepared.scenario.repeats

@@ -14,12 +14,12 @@ import numpy as np
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine.flow.flow_input import FlowInput
 from weftwork.spec.answer import Evidence, Resource
-from weftwork.study.answer.measure import mean_computed_ps, taken_ps
 from weftwork.study.results.fabric_tables import wire_bytes
 from weftwork.study.results.ideal import nic_ports
 from weftwork.study.results.intra_server import CARRIERS, NVLINK, PACKETS, PCIE, carriers
 from weftwork.study.results.link_use import link_use
-from weftwork.study.results.record import port_names
+from weftwork.study.results.measure import mean_computed_ps, taken_ps
+from weftwork.topology.port_names import port_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,7 +85,7 @@ def _useful_use(prepared: Prepared, execution: Execution, took_ps: int) -> NDArr
         return np.minimum(useful, 1.0)
     size = wire_bytes(prepared.transport, messages["size_bytes"]).astype(np.float64)
     source, destination = nic_ports(engine_input, messages)
-    runs = 1 if prepared.scenario.collective is None else prepared.scenario.collective.repeat
+    runs = prepared.scenario.repeats
     rate_bps = prepared.fabric.links["rate_bps"][ports.link]
     for sender in (source, ports.peer[destination]):
         load = np.bincount(sender, size, minlength=len(useful))
@@ -107,7 +107,7 @@ def _inside(prepared: Prepared, execution: Execution, took_ps: int) -> Iterator[
     if not took_ps:
         return
     engine_input, messages = prepared.engine_input, execution.outcome.messages
-    runs = 1 if prepared.scenario.collective is None else prepared.scenario.collective.repeat
+    runs = prepared.scenario.repeats
     if len(messages):
         messages = messages[messages["delivered_at_ps"] >= 0]
         carrier = carriers(engine_input, messages["source"], messages["destination"])
@@ -136,7 +136,7 @@ def _inside(prepared: Prepared, execution: Execution, took_ps: int) -> Iterator[
 def _of_computing(prepared: Prepared, execution: Execution, summary: Mapping[str, Quantity]) -> Iterator[Resource]:
     """The passes of each job that no other pass repeats."""
     took = taken_ps(prepared, execution)
-    if not prepared.jobs or took is None:
+    if took is None:
         return
     for place, job in enumerate(prepared.jobs):
         lead = f"{job.name}." if place else ""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.spec.answer import NAMELESS, Answer, Culprit, Evidence, Limit, Resource, Took
+from weftwork.spec.answer import NAMELESS, Answer, Culprit, Evidence, Interval, Limit, Resource, Took
 from weftwork.study.answer.answer import limit_of_time
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def answer_of_seeds(answers: Sequence[Answer], numbers: Mapping[str, Mapping[str
     Parameters
     ----------
     answers : of each seed, at least one
-    numbers : their means, as `weftwork.study.run.seeds.mean_numbers` makes them
+    numbers : their means, as `weftwork.study.results.seeds.mean_numbers` makes them
     """
     culprits = [one.culprit for one in answers]
     ((kind, name), _), *_ = Counter((one.kind, one.name) for one in culprits).most_common(1)
@@ -83,8 +83,20 @@ def _took(each: Sequence[Took]) -> Took:
 
     None if a seed did not end, since the seeds that end are not a fair sample.
     """
-    seconds = [one.seconds for one in each if one.seconds is not None]
-    return replace(each[0], seconds=fmean(seconds) if len(seconds) == len(each) else None)
+    seconds = [took.seconds for took in each if took.seconds is not None]
+    if len(seconds) < len(each):
+        return replace(each[0], seconds=None, interval=None)
+    return replace(each[0], seconds=fmean(seconds), interval=_interval([took.interval for took in each]))
+
+
+def _interval(each: Sequence[Interval | None]) -> Interval | None:
+    """The mean of the intervals of the seeds, which are of one group of measurements."""
+    known = [interval for interval in each if interval is not None]
+    if not known:
+        return None
+    lows = [interval.low for interval in known if interval.low is not None]
+    highs = [interval.high for interval in known if interval.high is not None]
+    return replace(known[0], low=fmean(lows) if lows else None, high=fmean(highs) if highs else None)
 
 
 def _limit(each: Sequence[Limit], numbers: Mapping[str, Mapping[str, Any]]) -> Limit:

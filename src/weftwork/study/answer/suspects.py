@@ -1,272 +1,164 @@
-"""Suspects for the time of a run.
+"""The suspects of a run: those of every kind whose needs the run meets, the likeliest kind first.
 
-Here are those that the scenario or the fabric names.
-
-A suspect is something without which the run can be simulated again. Those that the scenario names come first: faults,
-slow GPUs, other jobs, devices that are slower than their peers, stages with too much work. Others are suspects only
-where the run recorded that they were at work (`docs/models/answer.md`, section Suspects).
-Leaves out: suspects that a record of the run makes (`weftwork.study.answer.recorded_suspects`), and what each of them
-cost (`weftwork.study.answer.answer`).
+Kinds are the files of `weftwork.study.answer.suspicions`, and files of a user's own (`docs/models/answer.md`, section
+Suspects).
+Leaves out: what each suspect cost (`weftwork.study.answer.answer`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
+from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.folder import Folder
 from weftwork.base.grammar import plural
-from weftwork.base.units import DURATION, RATE, format_quantity
-from weftwork.engine.flow.flow_input import FlowInput
-from weftwork.study.answer.measure import computed_ps
-from weftwork.study.answer.recorded_suspects import NO_OVERSUBSCRIPTION, recorded_suspects
-from weftwork.study.answer.suspect import Suspect, changed
-from weftwork.study.prepare import what_if
+from weftwork.base.user_code import is_in_package
+from weftwork.study.answer.suspect import Suspect
+from weftwork.study.answer.suspicion import NEEDS, RunRecords, Suspicion
+from weftwork.study.prepare.prepared import Prepared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from weftwork.spec.answer import CulpritKind
-    from weftwork.spec.scenario.faults import FaultSection
-    from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["ALONE", "NO_OVERSUBSCRIPTION", "fault_suspects", "suspects"]
+__all__ = ["OPTION", "SUSPICIONS", "is_asked", "made_by", "own_suspicions", "suspects"]
 
-ALONE: Final = "alone"
-_FEW: Final = 0.1  # chosen: of the links or NICs of a tier; where more of them differ, the fabric is built like that
-_UNEVEN: Final = 1.02  # chosen: times the work of a mean stage; less costs less than an answer tells
+OPTION: Final = "--suspect"  # of the command, which names files of a user's own
+
+SUSPICIONS: Final = Folder(
+    "suspect", package="weftwork.study.answer.suspicions", constant="SUSPICION", record=Suspicion
+)
 
 
-def suspects(prepared: Prepared, execution: Execution) -> list[Suspect]:
+def own_suspicions(files: Sequence[str], *, user_code: bool = True) -> dict[str, Suspicion]:
+    """Load kinds of suspects from files of a user's own.
+
+    Parameters
+    ----------
+    files : paths of Python files
+    user_code : False refuses each file outside the package
+
+    Returns
+    -------
+    kinds by absolute path, which is their label
+
+    Raises
+    ------
+    ConfigError : there is no such file, it is named twice, or no file of a user's own may be run
+    CodeError : a file offers no kind of suspect, or is wrong; with its line
+    """
+    mistakes: list[Mistake] = []
+    paths: dict[str, None] = {}
+    for text in files:
+        path = Path(text).absolute()
+        if not text.endswith(".py") or not path.is_file():
+            mistakes.append(Mistake(path=OPTION, text=f"found '{text}', wanted a Python file such as ./suspect.py"))
+        elif not user_code and not is_in_package(path):
+            refused = f"found '{text}', a Python file outside the package, which --no-user-code refuses"
+            mistakes.append(Mistake(path=OPTION, text=refused))
+        elif str(path) in paths:
+            mistakes.append(Mistake(path=OPTION, text=f"found '{text}' twice, wanted each file once"))
+        paths[str(path)] = None
+    if mistakes:
+        raise ConfigError("command line", mistakes)
+    kinds = {label: SUSPICIONS.load(label) for label in paths}
+    for label, kind in kinds.items():
+        for name in kind.unless:
+            if name not in SUSPICIONS:
+                raise SUSPICIONS.wrong(label, f"unless has '{name}', wanted a kind of suspect: {', '.join(SUSPICIONS)}")
+    return kinds
+
+
+def suspects(prepared: Prepared, execution: Execution, own: Mapping[str, Suspicion] | None = None) -> list[Suspect]:
     """List the suspects of a finished run, the likeliest first.
 
     Parameters
     ----------
     prepared : what was run
     execution : of it
+    own : kinds of a user's own, of `own_suspicions`; None: none
+
+    Raises
+    ------
+    CodeError : a file of a user's own fails, or makes something else than suspects
     """
-    return [
-        *fault_suspects(prepared),
-        *_stragglers(prepared),
-        *_neighbours(prepared),
-        *_unlike_peers(prepared),
-        *_stages(prepared),
-        *recorded_suspects(prepared, execution),
-    ]
+    records = RunRecords(prepared=prepared, execution=execution)
+    placed: list[tuple[int, int, Suspect]] = []
+    suspected: set[str] = set()
+    kinds = {**SUSPICIONS, **(own or {})}
+    for label, kind in sorted(kinds.items(), key=lambda item: item[1].rank):
+        if not suspected.isdisjoint(kind.unless) or not is_asked(kind, records):
+            continue
+        for suspect in made_by(label, kind, records):
+            suspected.add(label)
+            job = -1 if suspect.job is None else suspect.job
+            placed.append((kind.rank, job, replace(suspect, standing=suspect.standing or kind.standing)))
+    every = [suspect for _, _, suspect in sorted(placed, key=lambda entry: entry[:2])]
+    _refuse_alike(every)
+    return every
 
 
-def fault_suspects(prepared: Prepared) -> Iterator[Suspect]:
-    """One suspect for each place with a fault.
-
-    The event that ends a fault belongs to the same suspect.
+def is_asked(kind: Suspicion, records: RunRecords) -> bool:
+    """Whether a run has all that a kind of suspect needs.
 
     Parameters
     ----------
-    prepared : what was run
+    kind : of suspect
+    records : of the run
     """
-    places: dict[tuple[str, str], list[int]] = {}
-    for index, fault in enumerate(prepared.scenario.faults):
-        named = ((kind, name) for kind in _PLACES if (name := getattr(fault, kind)) is not None)
-        kind, name = next(named, ("event", "optical switches"))
-        places.setdefault((kind, name), []).append(index)
-    for (kind, name), indices in places.items():
-        gone = tuple(prepared.scenario.faults[index] for index in indices)
-        first = prepared.scenario.faults[indices[0]]
-        mine = _REWIRED if kind == "event" else ()
-        last_ps = [fault.at_ps for fault in prepared.faults if fault.where == name or fault.event in mine]
-        yield Suspect(
-            kind=_PLACES.get(kind, "fault"),
-            name=name,
-            key=f"faults.{indices[0]}",
-            text=_happened(first, has_more=len(indices) > 1),
-            change=changed(_without_faults, gone),
-            start_ps=first.at_ps,
-            end_ps=max(last_ps) if len(last_ps) > 1 else None,
-            lasts_ps=_lasts_ps(prepared, [prepared.scenario.faults[index] for index in indices]),
-        )
+    return all(NEEDS[need](records) for need in kind.needs)
 
 
-def _without_faults(prepared: Prepared, gone: Sequence[FaultSection]) -> Prepared:
-    """The run without some of its faults."""
-    rest = tuple(fault for fault in prepared.scenario.faults if fault not in gone)
-    return what_if.with_section(prepared, faults=rest)
+def made_by(label: str, kind: Suspicion, records: RunRecords) -> Iterable[Suspect]:
+    """The suspects of one kind in a run that has what the kind needs.
 
+    Parameters
+    ----------
+    label : name of the kind in the catalogue, or the path of a user's own file
+    kind : of suspect
+    records : of the run
 
-def _lasts_ps(prepared: Prepared, faults: Sequence[FaultSection]) -> int | None:
-    """Time for which the faults of a place delay the run.
-
-    A link that is down counts until routes or NICs avoid it.
+    Raises
+    ------
+    CodeError : a file of a user's own fails, or makes something else than suspects
     """
-    total = 0
-    for fault in faults:
-        turns = fault.times or 1
-        if fault.for_ps is not None:
-            total += turns * fault.for_ps
-        elif fault.event == "rewire":
-            total += (fault.switching_time_ps or 0) + (fault.bring_up_ps or 0)
-            total += prepared.scenario.fabric.reconvergence_delay_ps
-        elif fault.event == "down":
-            section = prepared.scenario.fabric
-            total += turns * max(section.reconvergence_delay_ps, section.failover_delay_ps)
-        elif fault.event != "up":
-            return None
-    return total
+    return kind.suspects(records) if label in SUSPICIONS else _of_file(label, kind, records)
 
 
-_PLACES: Final[dict[str, CulpritKind]] = {"link": "link", "switch": "switch", "nic": "nic"}
-_REWIRED: Final = ("rewire", "rewire ends")
+def _of_file(label: str, kind: Suspicion, records: RunRecords) -> Iterator[Suspect]:
+    """The suspects of a file of a user's own, whose errors name the file."""
+    jobs = len(records.prepared.jobs)
+    with SUSPICIONS.blaming(label):
+        made = tuple(kind.suspects(records))
+    for suspect in made:
+        SUSPICIONS.want(label, suspect, Suspect, "suspects")
+        if not (suspect.name.isprintable() and suspect.text.isprintable()):
+            raise SUSPICIONS.wrong(label, f"name and text of suspect {suspect.name!r} are not one line each")
+        if suspect.job is not None and suspect.job not in range(jobs):
+            text = f"suspect '{suspect.name}' is of job {suspect.job!r}; the run has {plural(jobs, 'job')}"
+            raise SUSPICIONS.wrong(label, text)
+        change = None if suspect.change is None else _blamed(label, suspect.change)
+        yield replace(suspect, file=label, change=change)
 
 
-def _happened(fault: FaultSection, *, has_more: bool) -> str:
-    at = f"from {format_quantity(DURATION, fault.at_ps)} on"
-    left = f"{100 * fault.fraction:g} %" if fault.fraction is not None else ""
-    if fault.rate_bps is not None:
-        left = format_quantity(RATE, fault.rate_bps)
-    text = {
-        "down": "is down",
-        "up": "comes up",
-        "degrade": f"has {left} of its rate",
-        "lossy": f"loses {100 * (fault.loss or 0):g} % of its packets",
-        "rewire": "change circuits",
-        "slow": f"has its PCIe at {left}{' of its rate' if fault.rate_bps is None else ''}",
-    }[fault.event]
-    if fault.times and fault.times > 1:
-        text = f"{'flaps' if fault.event == 'down' else text} {fault.times} times"
-    elif fault.for_ps is not None:
-        at = f"{at} for {format_quantity(DURATION, fault.for_ps)}"
-    return f"{text} {at}" + (", and more" if has_more else "")
+def _blamed(label: str, change: Callable[[Prepared], Prepared]) -> Callable[[Prepared], Prepared]:
+    """A change of a user's own, whose errors name its file."""
+
+    def without(prepared: Prepared) -> Prepared:
+        with SUSPICIONS.blaming(label):
+            other = change(prepared)
+        return SUSPICIONS.want(label, other, Prepared, "change")
+
+    return without
 
 
-def _stragglers(prepared: Prepared) -> Iterator[Suspect]:
-    slow = prepared.scenario.stragglers
-    for index, one in enumerate(slow):
-        yield Suspect(
-            kind="gpu",
-            name=f"GPU {one.gpu}",
-            key=f"stragglers.{index}",
-            text=f"computes {one.factor:g} times as long as the others",
-            change=changed(what_if.with_section, stragglers=slow[:index] + slow[index + 1 :]),
-            bound_share=1 - 1 / one.factor,
-        )
-
-
-def _neighbours(prepared: Prepared) -> Iterator[Suspect]:
-    if len(prepared.jobs) < 2:
-        return
-    for index in range(len(prepared.jobs)):
-        others = [job.name for place, job in enumerate(prepared.jobs) if place != index]
-        yield Suspect(
-            kind="job",
-            name=" and ".join(others),
-            key=f"jobs.{1 - index}" if len(others) == 1 else "jobs",
-            text=f"shares the fabric with {prepared.jobs[index].name}",
-            change=changed(what_if.alone, index),
-            job=index,
-            case=ALONE,
-        )
-
-
-def _unlike_peers(prepared: Prepared) -> Iterator[Suspect]:
-    """Links and NICs that are slower or lossier than nearly all their peers.
-
-    Peers are the links between the same tiers.
-    """
-    fabric = prepared.fabric
-    links, tier = fabric.links, fabric.node_tier
-    between = tier[links["a"]].astype(np.int64) * 64 + tier[links["b"]]
-    for group in np.unique(between).tolist():
-        own = np.flatnonzero(between == group)
-        usual_bps = _usual(links["rate_bps"][own])
-        slow = own[links["rate_bps"][own] < usual_bps]
-        if 0 < len(slow) <= _FEW * len(own):
-            rates = links["rate_bps"].copy()
-            rates[slow] = usual_bps
-            has, wanted = (format_quantity(RATE, int(rate)) for rate in (links["rate_bps"][slow].min(), usual_bps))
-            yield Suspect(
-                kind="link",
-                name=_named([fabric.link_names[link] for link in slow.tolist()]),
-                key="fabric",
-                text=f"has {has}, its peers have {wanted}",
-                change=changed(what_if.with_rates, rates),
-            )
-        for name, words in (("loss", "loses"), ("corruption", "corrupts")):
-            usual = _usual(links[name][own])
-            bad = own[links[name][own] > usual]
-            if 0 < len(bad) <= _FEW * len(own):
-                mended = links.copy()
-                mended[name][bad] = usual
-                share = float(links[name][bad].max())
-                yield Suspect(
-                    kind="link",
-                    name=_named([fabric.link_names[link] for link in bad.tolist()]),
-                    key="fabric",
-                    text=f"{words} {100 * share:g} % of its packets",
-                    change=changed(what_if.on_fabric, links=mended),
-                )
-    yield from _slow_nics(prepared)
-
-
-def _slow_nics(prepared: Prepared) -> Iterator[Suspect]:
-    fabric = prepared.fabric
-    if len(fabric.nics) < 2:
-        return
-    pcie_bps = np.array([nic.pcie_rate_bps or 2**62 for nic in fabric.nics])[fabric.node_device[fabric.hosts]]
-    usual_bps = _usual(pcie_bps)
-    slow = np.flatnonzero(pcie_bps < usual_bps)
-    if not 0 < len(slow) <= _FEW * len(fabric.hosts):
-        return
-    device = fabric.node_device.copy()
-    device[fabric.hosts[slow]] = fabric.node_device[fabric.hosts[int(np.argmax(pcie_bps == usual_bps))]]
-    yield Suspect(
-        kind="nic",
-        name=_named([fabric.node_names[node] for node in fabric.hosts[slow].tolist()]),
-        key="fabric",
-        text=f"has {format_quantity(RATE, int(pcie_bps[slow].min()))} of PCIe behind its NIC, less than its peers",
-        change=changed(what_if.on_fabric, node_device=device),
-    )
-
-
-def _usual(values: NDArray[Any]) -> Any:  # noqa: ANN401 - a number of the array's type
-    """The most frequent value."""
-    found, count = np.unique(values, return_counts=True)
-    usual = found[int(count.argmax())]
-    return usual.item()
-
-
-def _named(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} like it"
-
-
-def _stages(prepared: Prepared) -> Iterator[Suspect]:
-    """A pipeline stage that computes more than its job's mean.
-
-    Of several, the last by name.
-    """
-    computed = computed_ps(prepared) if prepared.jobs else {}
-    stage = prepared.stage_of_program
-    for index, job in enumerate(prepared.jobs):
-        own = {p: ps for p, ps in computed.items() if prepared.job_of_program[p] == index}
-        mean = sum(own.values()) / len(own)
-        worst = max(own, key=lambda program: own[program])
-        if len(own) < 2 or own[worst] <= _UNEVEN * mean:
-            continue
-        name = f"stage {stage[worst]}"
-        can_run = isinstance(prepared.engine_input, FlowInput)
-        batches = job.plan.micro_batches
-        yield Suspect(
-            kind="stage",
-            name=name if len(prepared.jobs) == 1 else f"{name} of {job.name}",
-            key=_key_of(prepared, index, "pipeline"),
-            text=f"computes {100 * (own[worst] / mean - 1):.3g} % more than the mean of {plural(len(own), 'stage')}",
-            change=changed(what_if.with_balanced_stages, computed) if can_run else None,
-            job=index,
-            bound_share=(own[worst] / mean - 1) * (batches + len(own) - 1) / batches,
-        )
-
-
-def _key_of(prepared: Prepared, job: int, key: str) -> str:
-    return f"training.{key}" if prepared.scenario.training is not None else f"jobs.{job}.{key}"
+def _refuse_alike(every: Sequence[Suspect]) -> None:
+    """Refuse a suspect of a user's own with the kind and the name of another, since costs go by both."""
+    labels = [suspect.label for suspect in every]
+    for suspect in every:
+        if suspect.file is not None and labels.count(suspect.label) > 1:
+            text = f"the run has another {suspect.kind} called '{suspect.name}': give the suspect a name of its own"
+            raise SUSPICIONS.wrong(suspect.file, text)

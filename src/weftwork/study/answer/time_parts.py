@@ -2,25 +2,26 @@
 
 A part is what the run recorded. It names the key of the scenario that would change it, and for communication the
 busiest place that carried it. A row of `PARTS` is one kind of time.
-Leaves out: causes that can be left out and simulated again (`weftwork.study.answer.suspects`).
+Leaves out: causes that can be left out and simulated again (`weftwork.study.answer.suspicion`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
+from operator import sub
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
-from weftwork.spec.answer import Culprit
-from weftwork.study.answer.measure import mean_computed_ps
+from weftwork.spec.answer import Culprit, CulpritIds
 from weftwork.study.results.ideal import ideal_times_ps, nic_ports
 from weftwork.study.results.intra_server import PACKETS, carriers
 from weftwork.study.results.link_use import link_use
-from weftwork.study.results.record import port_names
+from weftwork.study.results.measure import mean_computed_ps
+from weftwork.topology.port_names import port_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_PART", "PARTS", "TimePart", "parts_of"]
 
+FEW_BATCHES: Final = 8  # chosen: for each stage; with so many 1F1B is idle for an eighth of its passes
 LEAST_PART: Final = 0.03  # chosen: of the time; a smaller part is nobody's reason to change a plan
 
 
@@ -67,6 +69,13 @@ def _communication(kind: str, what: Callable[[TrainingJob], str]) -> TimePart:
     )
 
 
+def _bubble_text(job: TrainingJob) -> str:
+    plan = job.plan
+    few = ", too few for so many stages," if plan.micro_batches < FEW_BATCHES * plan.pipeline else ""
+    batches = plural(plan.micro_batches, "micro batch", "micro batches")
+    return f"is idle time: {batches}{few} fill and drain {plural(plan.pipeline, 'stage')}"
+
+
 PARTS: Final[tuple[TimePart, ...]] = (
     _communication("tensor", lambda job: f"each layer is split over {plural(job.plan.tensor, 'GPU')}"),
     _communication("context", lambda job: f"a sequence is split over {plural(job.plan.context, 'GPU')}"),
@@ -76,13 +85,18 @@ PARTS: Final[tuple[TimePart, ...]] = (
         "data", lambda job: f"{plural(job.plan.data, 'copy', 'copies')} add gradients (ZeRO {job.plan.zero})"
     ),
     TimePart(
+        number="spent_offload_share",
+        name="offloaded activations",
+        key=lambda _: "offloaded_layers",
+        text=lambda job: (
+            f"of {plural(job.plan.offloaded_layers, 'layer')} go to the host and return, longer than computing hides"
+        ),
+    ),
+    TimePart(
         number="bubble_share",
         name="the bubble",
-        key=lambda job: "virtual_stages" if job.plan.virtual_stages == 1 else "pipeline",
-        text=lambda job: (
-            f"is idle time: {plural(job.plan.micro_batches, 'micro batch', 'micro batches')} fill and drain"
-            f" {plural(job.plan.pipeline, 'stage')}"
-        ),
+        key=lambda job: "virtual_stages" if (job.plan.virtual_stages, job.plan.schedule) == (1, "1f1b") else "pipeline",
+        text=_bubble_text,
     ),
     TimePart(
         number="spent_recompute_share",
@@ -152,7 +166,7 @@ def _of_training(
     for place, job in enumerate(prepared.jobs):
         lead = f"{job.name}." if place else ""
         whose = job.name if len(prepared.jobs) > 1 else "the run"
-        section = "training" if prepared.scenario.training is not None else f"jobs.{place}"
+        section = prepared.scenario.job_path(place)
         if summary[f"{lead}exposed_data_share"].value is None:
             yield from _by_packets(prepared, execution, place, taken[place], whose, section)
             continue
@@ -161,45 +175,57 @@ def _of_training(
             share, key = float((number and number.value) or 0.0), part.key(job)
             if share < LEAST_PART:
                 continue
-            where = ""
+            where, port = "", None
             if part.is_communication:
-                where = _place(prepared, execution, tables, job.name, part.number.split("_")[1])
+                where, port = _place(prepared, execution, tables, job.name, part.number.split("_")[1])
             yield _recorded(
                 name=part.name,
                 key=None if key is None else f"{section}.{key}",
                 text=f"{part.text(job)}{where}",
+                port=port,
                 share=share,
                 of_ps=taken[place],
                 of=whose,
             )
 
 
-def _place(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table], job: str, kind: str) -> str:
-    """Where communication of a kind went: the busiest link of the fabric, or inside servers."""
-    rows = tables["activities"].select(["job", "kind", "flows", "start_ps", "end_ps", "instances"])
-    own = [row for row in rows.to_pylist() if (row["job"], row["kind"]) == (job, kind)]
-    of_network, inside = 0, 0
-    for row in own:
-        time_ps = (row["end_ps"] - row["start_ps"]) * row["instances"]
-        of_network, inside = of_network + time_ps * bool(row["flows"]), inside + time_ps * (not row["flows"])
+def _place(
+    prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table], job: str, kind: str
+) -> tuple[str, int | None]:
+    """Where communication of a kind went, in words, and the port of the busiest link; None for it inside servers."""
+    import pyarrow.compute as pc
+
+    rows = tables["activities"]
+    is_meant = pc.and_(pc.equal(rows["job"], job), pc.equal(rows["kind"], kind))
+    flows, start_ps, end_ps, instances = (
+        rows[name].filter(is_meant).to_numpy().tolist() for name in ("flows", "start_ps", "end_ps", "instances")
+    )
+    of_network, inside = 0, 0  # of whole numbers, which are exact however many they are
+    for has_flows, time_ps, times in zip(flows, map(sub, end_ps, start_ps), instances, strict=True):
+        if has_flows:
+            of_network += time_ps * times
+        else:
+            inside += time_ps * times
     if not of_network + inside:
-        return ""
+        return "", None
     if inside > of_network:
-        return ", inside servers"
-    return f", on the fabric, where {_busiest_link(prepared, execution)} was busiest"
+        return ", inside servers", None
+    port, name = _busiest_port(prepared, execution)
+    return f", on the fabric, where {name} was busiest", port
 
 
-def _busiest_link(prepared: Prepared, execution: Execution) -> str:
-    use = link_use(prepared, execution)
-    (name,) = port_names(prepared.fabric, np.array([int(use.argmax())]))
-    return name
+def _busiest_port(prepared: Prepared, execution: Execution) -> tuple[int, str]:
+    """Number and name of the port that was in use for longest."""
+    port = int(link_use(prepared, execution).argmax())
+    (name,) = port_names(prepared.fabric, np.array([port]))
+    return port, name
 
 
 def _by_packets(
     prepared: Prepared, execution: Execution, place: int, taken_ps: int, whose: str, section: str
 ) -> Iterator[Culprit]:
     """Time in which an average rank does not compute; packets do not say what it waits for."""
-    job, name = prepared.jobs[place], _busiest_link(prepared, execution)
+    job, (port, name) = prepared.jobs[place], _busiest_port(prepared, execution)
     what = "communication" if job.plan.pipeline == 1 else "communication and the bubble"
     yield _recorded(
         name=what,
@@ -209,6 +235,7 @@ def _by_packets(
             " (engine.fidelity: flow tells kinds apart)"
         ),
         share=1 - mean_computed_ps(prepared, place) / max(1, taken_ps),
+        port=port,
         of_ps=taken_ps,
         of=whose,
     )
@@ -217,7 +244,7 @@ def _by_packets(
 def _of_traffic(prepared: Prepared, execution: Execution, taken: Sequence[int]) -> Iterator[Culprit]:
     """Arrivals of messages, and the latency of an empty path, which no port's use shows."""
     messages = execution.outcome.messages
-    if prepared.jobs or prepared.scenario.collective is not None or not len(messages):
+    if prepared.scenario.workload_kind.has_steps or not len(messages):
         return
     posted = messages["posted_at_ps"]
     last = int(np.argmax(messages["delivered_at_ps"]))
@@ -245,7 +272,9 @@ def _of_traffic(prepared: Prepared, execution: Execution, taken: Sequence[int]) 
     )
 
 
-def _recorded(*, name: str, key: str | None, text: str, share: float, of_ps: int, of: str) -> Culprit:
+def _recorded(
+    *, name: str, key: str | None, text: str, share: float, of_ps: int, of: str, port: int | None = None
+) -> Culprit:
     return Culprit(
         kind="part",
         name=name,
@@ -255,4 +284,5 @@ def _recorded(*, name: str, key: str | None, text: str, share: float, of_ps: int
         cost_share=share,
         how="recorded",
         of=of,
+        ids=None if port is None else CulpritIds(ports=(port,)),
     )

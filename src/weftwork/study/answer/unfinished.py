@@ -15,10 +15,10 @@ import numpy as np
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, format_quantity
-from weftwork.engine.waits import WAIT_KINDS, WAIT_STATES
+from weftwork.engine.rows.waits import WAIT_KINDS, WAIT_STATES
 from weftwork.spec.answer import Culprit
-from weftwork.study.answer.recorded_suspects import round_trip_ps, short_duration
-from weftwork.study.answer.suspects import fault_suspects
+from weftwork.study.answer.round_trip import round_trip_ps, short_duration
+from weftwork.study.answer.suspicions.fault import placed_faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["who_stopped"]
 
-_GOES_DOWN: Final = ("down", "up ends", "rewire")
-_COMES_UP: Final = ("up", "down ends", "rewire ends")
 _LOST_AT_FAULTS: Final = ("drop_link_down", "drop_no_route")
 _MOST_PAIRS: Final = 64  # chosen: of the queue pairs that gave up; others are like them
 
@@ -54,9 +52,9 @@ def who_stopped(prepared: Prepared, execution: Execution, tables: Mapping[str, p
     down = _down(prepared, execution)
     if down and (dead or (execution.outcome.complete and (not waits or _is_lost_at_faults(execution)))):
         name, at_ps = next((one for one in down if not dead.isdisjoint(one)), down[-1])
-        suspect = next(one for one in fault_suspects(prepared) if one.name == name)
+        suspect = next(one for one in placed_faults(prepared) if one.name == name)
         found = _stopped(suspect.kind, name, suspect.key, f"{suspect.text}, and no detour was found")
-        return replace(found, start_s=at_ps / SECOND_PS)
+        return replace(found, start_s=at_ps / SECOND_PS, ids=suspect.ids)
     if execution.outcome.counters.get("queue_pair_errors", 0):
         return _gave_up(prepared, execution)
     words = Counter(row["stopped_by"] for row in waits if row["stopped_by"] in _RULES)
@@ -115,9 +113,10 @@ def _down(prepared: Prepared, execution: Execution) -> list[tuple[str, int]]:
     for fault in prepared.faults:
         if fault.at_ps > execution.outcome.simulated_ps:
             continue
-        if fault.event in _GOES_DOWN + _COMES_UP:
+        passes = [one.change.passes for one in fault.faults if one.change.passes is not None]
+        if passes:
             since_ps.pop(fault.where, None)
-        if fault.event in _GOES_DOWN:
+        if passes and not passes[-1]:
             since_ps[fault.where] = fault.at_ps
     return list(since_ps.items())
 

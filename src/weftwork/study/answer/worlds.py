@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from weftwork.base.units import RATE, format_quantity
-from weftwork.engine.flow.flow_input import FlowInput
-from weftwork.study.answer.recorded_suspects import NO_OVERSUBSCRIPTION
-from weftwork.study.prepare import what_if
-from weftwork.topology.oversubscription import oversubscription_by_tier
+from weftwork.spec.answer import LISTED
+from weftwork.spec.fidelities import FIDELITIES
+from weftwork.study.answer.improvement import IMPROVEMENTS
+from weftwork.study.prepare.engine import ENGINES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,16 +25,11 @@ if TYPE_CHECKING:
     from weftwork.study.answer.suspect import Suspect
     from weftwork.study.prepare.prepared import Prepared
 
-__all__ = ["EXTENTS", "FAST_FABRIC", "FAST_NVLINK", "INFINITE_NETWORK", "Extent", "World", "chosen", "worlds"]
+__all__ = ["EXTENTS", "Extent", "World", "chosen", "worlds"]
 
 # auto: what costs less than the run itself; all; none
 Extent = Literal["auto", "all", "none"]
 EXTENTS: Final[tuple[str, ...]] = get_args(Extent)
-INFINITE_NETWORK: Final = "infinite network"
-FAST_FABRIC: Final = "infinitely fast fabric"
-FAST_NVLINK: Final = "infinitely fast NVLink"
-# Work that a machine does in about a second, by fidelity; chosen: an answer may come a second later
-_SOON: Final = {"packet": 15_000_000, "flow": 4_000_000, "reference": 50_000}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +52,11 @@ class World:
     others: tuple[Suspect, ...] = ()
 
     @property
+    def is_asked_for(self) -> bool:
+        """Whether it is the run without a suspect of a user's own, and no other."""
+        return self.suspect is not None and self.suspect.file is not None and not self.others
+
+    @property
     def name(self) -> str:
         """Name of the case, or of the suspects that are left out."""
         if self.suspect is None:
@@ -78,28 +77,22 @@ def worlds(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
             change = partial(suspect.change, prepared)
             yield World(case=suspect.case, suspect=suspect, job=suspect.job, make=change)
     yield from _together(prepared, suspects)
-    if not prepared.jobs:
+    if not prepared.scenario.workload_kind.is_training:
         return
-    if isinstance(prepared.engine_input, FlowInput):
-        yield World(case=INFINITE_NETWORK, make=partial(what_if.on_infinite_network, prepared))
-    yield World(case=FAST_FABRIC, make=partial(what_if.with_fast_fabric, prepared))
-    if any(server.nvlink_rate_bps for server in prepared.fabric.servers):
-        yield World(case=FAST_NVLINK, make=partial(what_if.with_fast_nvlink, prepared))
-    if (rate_bps := what_if.next_nic_rate_bps(prepared.fabric)) is not None:
-        case = f"NICs of {format_quantity(RATE, rate_bps)}"
-        yield World(case=case, make=partial(what_if.with_next_nic, prepared))
-    is_suspect = any(suspect.case == NO_OVERSUBSCRIPTION for suspect in suspects)
-    if not is_suspect and any(ratio > 1.001 for ratio in oversubscription_by_tier(prepared.fabric).values()):
-        yield World(case=NO_OVERSUBSCRIPTION, make=partial(what_if.without_oversubscription, prepared))
+    cases = {suspect.case for suspect in suspects}
+    for improvement in sorted(IMPROVEMENTS.values(), key=lambda improvement: improvement.rank):
+        case = improvement.case(prepared)
+        if case is not None and case not in cases:
+            yield World(case=case, make=partial(improvement.make, prepared))
 
 
 def _together(prepared: Prepared, suspects: Sequence[Suspect]) -> Iterator[World]:
-    """Worlds without several suspects: all faults, and each reaction with the likeliest cause.
+    """Worlds without several suspects: all faults and stragglers, and each reaction with the likeliest cause.
 
     A congestion control or a timeout may only harm because something else is broken, and two faults may only harm
     together. Such a world shows the price of both.
     """
-    faults = [suspect for suspect in suspects if (suspect.key or "").startswith("faults.") and suspect.change]
+    faults = [suspect for suspect in suspects if (suspect.key or "").startswith(LISTED) and suspect.change]
     causes = [suspect for suspect in suspects if not suspect.is_reaction and suspect.change and suspect.job is None]
     groups = [tuple(faults)] if len(faults) > 1 else []
     groups += [(causes[0], suspect) for suspect in suspects if causes and suspect.is_reaction and suspect.change]
@@ -121,14 +114,18 @@ def chosen(prepared: Prepared, suspects: Sequence[Suspect], extent: Extent) -> l
     ----------
     prepared : what was run
     suspects : of the run
-    extent : ``auto``: while all of them together cost less than the run, or than a second
+    extent : ``auto``: while all of them together cost less than the run, or than a second; suspects of a user's own
+        are always simulated
     """
     if extent == "none":
         return []
     every = list(worlds(prepared, suspects))
     if extent == "all":
         return every
-    work = max(1, prepared.estimate.work)
-    if prepared.scenario.engine.fidelity == "flow":
+    # suspects of a user's own were asked for by name, and take no other world's place
+    own = [world for world in every if world.is_asked_for]
+    every = [world for world in every if not world.is_asked_for]
+    work, fidelity = max(1, prepared.estimate.work), prepared.scenario.engine.fidelity
+    if FIDELITIES[fidelity].folds_training:
         work += prepared.job.ranks + len(prepared.fabric.links)  # which are folded first
-    return every[: max(1, _SOON[prepared.scenario.engine.fidelity] // work)]
+    return own + every[: max(1, ENGINES[fidelity].second_work // work)]

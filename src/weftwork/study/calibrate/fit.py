@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
+from scipy.stats import norm
+from scipy.stats import t as student_t
 
 from weftwork.spec.calibration import CONSTANTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["DRAWS", "HIGH", "LOW", "ConstantsFit", "fit_constants", "mean_error"]
+__all__ = ["DRAWS", "HIGH", "LOW", "MOST_CONSTANTS", "ConstantsFit", "axis_of", "fit_constants", "mean_error"]
 
 LOW, HIGH = 0.05, 0.95
 DRAWS: Final = 200  # chosen: the 5 % quantile of so many has 10 below it
@@ -46,7 +48,7 @@ class ConstantsFit:
     Attributes
     ----------
     values : of the constants
-    draws : joint values of `DRAWS` resamples of the rows
+    draws : joint values of `DRAWS` resamples of the rows, spread as few rows demand
     error : mean absolute relative error of all rows, by the table
     left_out_error : the same of rows that were not fitted, each by the fit of the others
     """
@@ -87,7 +89,7 @@ def fit_constants(
 
     Parameters
     ----------
-    names : of `CONSTANTS`, one to `MOST_CONSTANTS`
+    names : of `CONSTANTS`, one to `MOST_CONSTANTS`, and fewer than rows
     times : what the model says to the rows with values of these constants
     measured_s : shape (rows,)
     progress : is told how many points are tabulated
@@ -96,7 +98,7 @@ def fit_constants(
     weights = _weights(rows)
     left_out = _left_out(rows)
     every = np.concatenate([np.ones((1, rows)), weights, left_out])
-    window = [(_to_axis(name, CONSTANTS[name].low), _to_axis(name, CONSTANTS[name].high)) for name in names]
+    window = [(axis_of(name, CONSTANTS[name].low), axis_of(name, CONSTANTS[name].high)) for name in names]
     table = _TABLED[len(names)]
     points = np.empty((0, len(names)))
     errors = np.empty((0, rows))
@@ -118,13 +120,25 @@ def fit_constants(
             (max(axis[0], min(low, first) - step), min(axis[-1], max(high, first) + step))
             for axis, step, low, high, first in zip(axes, steps, lows, highs, found[0], strict=True)
         ]
+    wider = _widening(rows, len(names))
     whole, draws, others = best[0], best[1 : 1 + DRAWS], best[1 + DRAWS :]
     return ConstantsFit(
         values=_values(names, points[whole]),
-        draws=tuple(_values(names, points[one]) for one in draws),
+        draws=tuple(_values(names, points[whole] + wider * (points[draw] - points[whole])) for draw in draws),
         error=float(np.mean(errors[whole])),
         left_out_error=_left_out_error(errors, others, left_out),
     )
+
+
+def _widening(rows: int, constants: int) -> float:
+    """Factor of the spread of resamples of few rows, which is too narrow.
+
+    The quantile of Student's t over that of the normal, and the square root of the lost degrees of freedom.
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 12 (bootstrap-t) and 2 (the plug-in
+    standard error).
+    """
+    free = rows - constants
+    return float(student_t.ppf(HIGH, free) / norm.ppf(HIGH) * np.sqrt(rows / free))
 
 
 def _weights(rows: int) -> NDArray[np.float64]:
@@ -165,7 +179,7 @@ def _values(names: Sequence[str], point: Sequence[float] | NDArray[np.float64]) 
     return {name: _from_axis(name, float(at)) for name, at in zip(names, point, strict=True)}
 
 
-def _to_axis(name: str, value: float) -> float:
+def axis_of(name: str, value: float) -> float:
     """A value on the axis of the fit.
 
     Shares and ratios by their logarithm; times, which may be 0, by the logarithm of 1 us more.

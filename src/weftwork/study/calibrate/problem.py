@@ -148,6 +148,7 @@ class Problem:
     kind : of the rows
     rows : measured
     workers : that work on rows side by side
+    held : constants of an earlier calibration, which stay as they are unless they are fitted again
     progress : is told what is done
     correction : shape (rows,), run over closed form at the constants found last
     """
@@ -155,6 +156,7 @@ class Problem:
     kind: Kind
     rows: Sequence[GemmRow | Case | CurveRow]
     workers: Workers
+    held: Values = field(default_factory=dict)
     progress: Callable[[str, int, int], None] | None = None
     correction: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
 
@@ -165,13 +167,15 @@ class Problem:
 
     def times_s(self, values: Sequence[Values]) -> NDArray[np.float64]:
         """Closed forms, corrected; shape (values, rows)."""
-        columns = list(self.workers.answers(partial(_closed_s, list(values)), list(self.rows)))
+        together = [{**self.held, **one} for one in values]
+        columns = list(self.workers.answers(partial(_closed_s, together), list(self.rows)))
         return np.array(columns).T * self.correction
 
     def run_s(self, values: Values | None) -> NDArray[np.float64]:
-        """Times of runs with given or Weftwork's constants; shape (rows,)."""
+        """Times of runs with given constants and those that are held, else Weftwork's; shape (rows,)."""
         found = []
-        for time_s in self.workers.answers(partial(_run_s, values), list(self.rows)):
+        together = {**self.held, **(values or {})}
+        for time_s in self.workers.answers(partial(_run_s, together or None), list(self.rows)):
             found.append(time_s)
             if self.progress is not None:
                 self.progress("rows run", len(found), len(self.rows))

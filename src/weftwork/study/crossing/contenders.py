@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from weftwork.policies.interface import CongestionControl
 from weftwork.policies.load import load, policy_names
 from weftwork.policies.needed import Needed, needed
-from weftwork.spec.crossing import Contender
+from weftwork.spec.crossing import BASE, Contender
 
 __all__ = ["CONTROLS_WITH_ALL", "SPRAY", "Balancer", "balancers_of", "contender_of", "first_round", "transport_keys"]
 
 CONTROLS_WITH_ALL: Final = ("dcqcn", "nscc", "swift")  # every balancer runs with each of them
 ECMP: Final = "ecmp"
 SPRAY: Final = "spray"
+PLAIN: Final = (ECMP, SPRAY)  # balancers with which each control runs
 _INTERVAL: Final = "100us"  # chosen: as long as switches take to reconverge
-# Controls that slow down when packets are lost (and BBR's, which bounds losses): PFC would leave them without a signal.
-_BY_LOSS: Final = frozenset({"reno", "cubic", "bbr", "bbr3", "vivace"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,14 +84,16 @@ def contender_of(control: str, balancer: Balancer, origin: str) -> Contender:
     ------
     ConfigError, CodeError : one of the policies is unknown or wrong
     """
+    by_control = load("congestion_control", control, path="--control")
     policies = [
-        load("congestion_control", control, path="--control"),
+        by_control,
         load("path_selection", balancer.path_selection, path="--path-selection"),
         load("port_selection", balancer.port_selection, path="--port-selection"),
     ]
     needs = [needed(policy) for policy in policies]
     asked = {need for policy in policies for need in policy.plugin.needs}
-    carried = "trimming" if "trimming" in asked else "drops" if _label(control) in _BY_LOSS else "PFC"
+    is_loss_based = isinstance(by_control.plugin, CongestionControl) and by_control.plugin.is_loss_based
+    carried = "trimming" if "trimming" in asked else "drops" if is_loss_based else "PFC"
     return Contender(
         control=_label(control),
         balancer=balancer.name,
@@ -149,7 +151,7 @@ def first_round(
     is_all : every control with every balancer
     """
     ecmp = Balancer(name=ECMP)
-    pairs = [("dcqcn", ecmp, "controls")]
+    pairs = [(BASE[0], ecmp, "controls")]
     if is_all:
         pairs += [(control, balancer, "all") for control in controls for balancer in balancers]
     else:

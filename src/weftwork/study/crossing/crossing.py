@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.version import VERSION
@@ -25,10 +25,12 @@ from weftwork.policies.load import policy_names
 from weftwork.spec.crossing import BASE, PRICES, Contender, CrossingCell, CrossingResult, Setting
 from weftwork.spec.scenario.choices import SCHEMES
 from weftwork.spec.scenario.policies import QUEUE_PAIR_PRESETS
+from weftwork.spec.study_ends import STUDY_ENDS, StudyEndName
 from weftwork.store.crossings import crossing_folder, write_crossing
 from weftwork.store.runs import Run, new_folder
 from weftwork.study.crossing.contenders import (
     CONTROLS_WITH_ALL,
+    PLAIN,
     Balancer,
     balancers_of,
     contender_of,
@@ -37,10 +39,11 @@ from weftwork.study.crossing.contenders import (
 )  # fmt: skip
 from weftwork.study.crossing.judge import best_policies, judged_cells, standings_of, three_best
 from weftwork.study.crossing.settings import HOSTS, overrides_of, scenario_file, settings_of
-from weftwork.study.pool.point import PoolPoint, memory_of, points_of
 from weftwork.study.pool.pool import PoolProgress, run_pool, workers_for
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.study.run.interrupts import interrupts
+from weftwork.study.record.interrupts import interrupts
+from weftwork.study.record.point import PoolPoint, memory_of, points_of
+from weftwork.study.record.point_run import run_point
 
 if TYPE_CHECKING:
     from weftwork.study.pool.work import PoolOutcome
@@ -78,7 +81,7 @@ class CrossingRun:
 
     folder: Path
     result: CrossingResult | None
-    end: Literal["done", "interrupted", "full"]
+    end: StudyEndName
     whole: int
     wanted: int
     kept: int
@@ -161,13 +164,13 @@ def run_crossing(  # noqa: PLR0913 - what can be asked of it, all by name
     for control, balancer, origin in pairs:
         _add(study, control, balancer, origin, round_=0)
     folder = new_folder("crossing") if out is None else Path(out)
-    end: Literal["done", "interrupted", "full"] = "done"
+    end: StudyEndName = "done"
     with crossing_folder(folder, _document(study, is_all=is_all)) as runs, interrupts() as interrupt:
         interrupt.keep(is_raised=True)
         count = _workers(study, workers)
         try:
             end = _run(study, runs, folder, count, 0, on_start, on_progress)
-            if end == "done" and not is_all:
+            if STUDY_ENDS[end].is_done and not is_all:
                 chosen = _second_round(study, runs, balancers)
                 for control, balancer in chosen:
                     _add(study, control, balancer, "crossing", round_=1)
@@ -176,10 +179,10 @@ def run_crossing(  # noqa: PLR0913 - what can be asked of it, all by name
         except KeyboardInterrupt:
             end = "interrupted"
         result = None
-        if end == "done":
+        if STUDY_ENDS[end].is_done:
             result = _result(study, runs, count, time.monotonic() - began_s)
             write_crossing(folder, result)
-    whole = [one for one in study.outcomes.values() if one.end == "run"]
+    whole = [one for one in study.outcomes.values() if one.has_folder]
     return CrossingRun(
         folder=folder,
         result=result,
@@ -264,7 +267,7 @@ def _run(
     round_: int,
     on_start: Callable[[CrossingStart], None] | None,
     on_progress: Callable[[PoolProgress], None] | None,
-) -> Literal["done", "full"]:
+) -> StudyEndName:
     """Run the points of a round.
 
     Points with a common job are consecutive, so that a worker builds it once.
@@ -283,8 +286,8 @@ def _run(
             workers=min(workers, max(1, len(ordered))), folder=folder,
         )  # fmt: skip
         on_start(start)
-    for outcome in run_pool(ordered, runs, workers=workers, on_progress=on_progress):
-        if outcome.end == "full":
+    for outcome in run_pool(ordered, runs, task=run_point, workers=workers, on_progress=on_progress):
+        if outcome.is_disk_full:
             return "full"
         study.outcomes[outcome.point] = outcome
     return "done"
@@ -297,7 +300,7 @@ def _second_round(study: _Study, runs: Path, balancers: Sequence[Balancer]) -> l
     standings = standings_of(cells, len(study.settings), base)
     best_controls, best_balancers = best_policies(standings, study.contenders)
     there = {(one.control, one.balancer) for one in study.contenders}
-    by_name = {one.name: one for one in (*balancers, *balancers_of(("ecmp", "spray"), ()))}
+    by_name = {one.name: one for one in (*balancers, *balancers_of(PLAIN, ()))}
     return [
         (study.controls[control], by_name[name])
         for control in best_controls
@@ -326,11 +329,11 @@ def _cell(study: _Study, runs: Path, place: int, number: int) -> CrossingCell:
     prices: dict[str, list[float]] = {name: [] for name in PRICES}
     for point in points:
         outcome = study.outcomes.get(point.place)
-        if outcome is None or outcome.end != "run":
+        if outcome is None or not outcome.has_folder:
             reason = "missing" if outcome is None else f"{outcome.end}: {outcome.reason}"
             break
         run = Run(runs / point.folder)
-        value = run.value(study.settings[number].objective) if run.status == "complete" else None
+        value = run.value(study.settings[number].objective) if run.is_complete else None
         if value is None:
             reason = f"{run.status} at {run.value('simulated_ps') or 0:.3g} ps, before all was delivered"
             break

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from weftwork.spec.crossing import Contender, CrossingCell, Standing
-from weftwork.study.run.seeds import interval
+from weftwork.spec.crossing import BASE, Contender, CrossingCell, Standing
+from weftwork.study.crossing.contenders import PLAIN
+from weftwork.study.results.seeds import interval
 
 if TYPE_CHECKING:
     from weftwork.spec.crossing import Setting
@@ -145,11 +146,11 @@ def best_policies(standings: Sequence[Standing], contenders: Sequence[Contender]
     """
     controls: dict[str, float] = {}
     shares: dict[str, list[float]] = {}
-    by_balancer = [one for one in contenders if one.origin == "balancers" or one.balancer in {"ecmp", "spray"}]
-    common = {one.control for one in contenders if one.origin in {"balancers", "all"}} or {"dcqcn"}
+    by_balancer = [one for one in contenders if one.origin == "balancers" or one.balancer in PLAIN]
+    common = {one.control for one in contenders if one.origin in {"balancers", "all"}} or {BASE[0]}
     for standing in standings:
         one = contenders[standing.contender]
-        if one.origin in {"controls", "all"} or one.balancer in {"ecmp", "spray"}:
+        if one.origin in {"controls", "all"} or one.balancer in PLAIN:
             controls.setdefault(one.control, standing.ratio)  # the best first
         if one.control in common and (one in by_balancer or one.origin == "all"):
             shares.setdefault(one.balancer, []).append(math.log(standing.ratio))

@@ -57,6 +57,7 @@ class Built:
     name, tree : of the fabric; None where it cannot be
     switches, links : by tier; of links those below each
     price_usd, power_w, money_by_kind : of the bill
+    cables : of the bill
     not_priced : items without a price
     unverified_money_share, unverified_power_share : of the totals
     profile : bandwidth and hops by distance; of a direct network the best of them
@@ -74,6 +75,7 @@ class Built:
     price_usd: Range = Range(low=0, typical=0, high=0)  # noqa: RUF009 - frozen
     power_w: Range = Range(low=0, typical=0, high=0)  # noqa: RUF009 - frozen
     money_by_kind: Mapping[str, Range] | None = None
+    cables: int = 0
     not_priced: tuple[str, ...] = ()
     unverified_money_share: float = 0.0
     unverified_power_share: float = 0.0
@@ -98,6 +100,8 @@ def build(asked: FabricAsked) -> Built:
         found = bill(fabric, asked.book)
     except ConfigError as error:
         return Built(candidate=candidate, reason=_reason(error), detail=_detail(error))
+    if tree is None and fabric.direct is None:
+        return Built(candidate=candidate, reason=_NO_DISTANCES, detail=f"fabric.topology: {_NO_DISTANCES}")
     profile, least_share = None if tree is None else profile_of(tree), None
     switches, links = ((), ()) if tree is None else (tuple(tree.counts()), tuple(tree.links()))
     if fabric.direct is not None:
@@ -115,6 +119,7 @@ def build(asked: FabricAsked) -> Built:
         price_usd=found.price_usd,
         power_w=found.power_w,
         money_by_kind={kind: found.price_of_kind_usd(kind) for kind in KINDS},
+        cables=found.count("cable"),
         not_priced=tuple(row.item for row in found.not_priced),
         unverified_money_share=found.unverified_money_share,
         unverified_power_share=found.unverified_power_share,
@@ -124,6 +129,10 @@ def build(asked: FabricAsked) -> Built:
     )
 
 
+# a topology of a user's own; those of the catalogue that a design searches are the one or the other
+_NO_DISTANCES: Final = (
+    "it is neither a tree nor a direct network (`direct_fabric`), so its bandwidth by distance is not known"
+)
 _REASONS: Final = (  # words of a refusal, and what they come to
     (" links, but ", "its switches have too few ports for so many servers"),
     ("do not fit", "its switch has no port of that rate"),

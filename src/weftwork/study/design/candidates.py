@@ -1,7 +1,7 @@
 """Enumerate the fabrics for a number of GPUs.
 
-They are all combinations of topology, switch, ratios, planes and NIC rate. Direct networks have no ratios: the ports of
-the switch and the number of GPUs decide their shape.
+They are all combinations of topology, switch, ratios, planes and NIC rate. What varies of a topology, and how it
+chooses its shape, stands in its record (`weftwork.spec.scenario.topology_growth.DesignSpace`).
 
 A candidate is keys of ``fabric`` as a scenario has them. Combinations that say the same are left out here: planes of a
 topology that has none, a ratio of a tier that a topology does not know.
@@ -14,28 +14,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 from typing import Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.folder import is_path
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.units import RATE, UnitError, format_quantity, parse_quantity
 from weftwork.hardware import catalogue
 from weftwork.hardware.price_rows import PriceBook
-from weftwork.study.design.direct_shapes import DIRECT, shape_for
+from weftwork.spec.scenario.choices import TOPOLOGIES
+from weftwork.spec.scenario.topology_growth import DesignSpace, ServersAndSwitch
 from weftwork.topology.oversubscription import ratio_of, ratio_text
 
-__all__ = ["DIMENSIONS", "Choices", "FabricCandidate", "candidates", "choices_of", "nic_for"]
+__all__ = [
+    "DIMENSIONS", "Choices", "FabricCandidate", "candidates", "choices_of", "nic_for", "searched_topologies",
+    "topology_word", "unsearched",
+]  # fmt: skip
 
 RATIOS: Final = (1.0, 2.0, 4.0)  # chosen: of a tier; Meta's 7:1 and HPN's 15:1 come with --only
 PLANES: Final = (1, 2, 4)  # chosen: a port of 800G splits into at most four of 200G
-TOPOLOGIES: Final = (
-    "rail-optimized", "rail-only", "multi-plane", "fat-tree", "leaf-spine", "three-tier", "superpod", "hpn",
-    *DIRECT,
-)  # fmt: skip
-SPLIT: Final = frozenset({"rail-optimized", "rail-only", "multi-plane", "hpn"})  # know planes
-LOWEST: Final = {"leaf-spine": "leaf", "rail-optimized": "leaf", "rail-only": "leaf", "three-tier": "access"}
-SECOND: Final = {"rail-optimized": "spine", "rail-only": "spine", "three-tier": "aggregation"}
 DIMENSIONS: Final = ("topology", "switch", "link_rate", "planes", "oversubscription", "upper")
 
 
@@ -80,19 +79,61 @@ class FabricCandidate:
         return f"f{self.number:03d}"
 
     @property
+    def is_custom(self) -> bool:
+        """Whether the servers are not sold with its NIC."""
+        node = self.fabric["node"]
+        return catalogue.is_custom_nic(str(node["model"] if isinstance(node, Mapping) else node), self.fabric["nic"])
+
+    @property
     def words(self) -> str:
         """The candidate in a few words."""
         fabric = self.fabric
-        parts = [str(fabric["topology"]), str(fabric["switch"]), format_quantity(RATE, self.rate_bps)]
+        parts = [topology_word(str(fabric["topology"])), str(fabric["switch"]), format_quantity(RATE, self.rate_bps)]
+        if "tiers" in fabric:
+            parts.append(plural(fabric["tiers"], "tier"))
+        if "routing" in fabric:
+            parts.append(f"{fabric['routing']} routing")
         if "planes" in fabric:
             parts.append(plural(fabric["planes"], "plane"))
         ratios = fabric.get("oversubscription")
         if isinstance(ratios, Mapping):
             parts.append(" and ".join(f"{ratio_text(ratio)} at the {tier}" for tier, ratio in ratios.items()))
+        if self.is_custom:
+            parts.append(f"custom {fabric['nic']}")
         return ", ".join(parts)
 
 
-def choices_of(node: str, book: PriceBook, only: Mapping[str, Sequence[str]]) -> Choices:
+def searched_topologies() -> tuple[str, ...]:
+    """Names of the topologies of the catalogue that a design searches, in the order of the search."""
+    orders = {name: offer.design.order for name, offer in TOPOLOGIES.items() if offer.design is not None}
+    return tuple(sorted(orders, key=lambda name: (orders[name], name)))
+
+
+def topology_word(topology: str) -> str:
+    """A name of the catalogue as it is; of a file of the user's own its own name."""
+    return Path(topology).name if is_path(topology) else topology
+
+
+def unsearched(topology: str) -> str | None:
+    """Why a topology of a user's own takes no part in a design, and how it would; None if it does.
+
+    Parameters
+    ----------
+    topology : path of the file
+
+    Raises
+    ------
+    CodeError : the file is wrong; with file and line
+    """
+    if TOPOLOGIES.load(topology).design is not None:
+        return None
+    name = topology_word(topology)
+    return f"'{name}' does not say what a design may vary of it; give its Topology(...) design=DesignSpace(...)"
+
+
+def choices_of(
+    node: str, book: PriceBook, only: Mapping[str, Sequence[str]], own_topologies: Sequence[str] = ()
+) -> Choices:
     """The choices for a server, with the user's restrictions.
 
     Parameters
@@ -100,13 +141,16 @@ def choices_of(node: str, book: PriceBook, only: Mapping[str, Sequence[str]]) ->
     node : server of the catalogue
     book : prices; switches and NICs that it lacks are left out
     only : texts by a name of `DIMENSIONS`
+    own_topologies : files of the user's own that take part where ``only`` names no topologies
 
     Raises
     ------
     ConfigError : a dimension or a value that is not known, with the nearest
+    CodeError : a topology of the user's own is wrong; with file and line
     """
     mistakes: list[Mistake] = []
-    known = {"topology": TOPOLOGIES, "switch": tuple(catalogue.SWITCHES)}
+    searched = searched_topologies()
+    known = {"topology": searched, "switch": tuple(catalogue.SWITCHES)}
     for key, values in only.items():
         if key not in DIMENSIONS:
             text = f"found '{key}', wanted one of {', '.join(DIMENSIONS)}"
@@ -115,8 +159,10 @@ def choices_of(node: str, book: PriceBook, only: Mapping[str, Sequence[str]]) ->
             Mistake(path=f"--only {key}", text=f"found '{value}', wanted one of {', '.join(known[key])}",
                     fix=nearest(value, known[key]))
             for value in values
-            if key in known and value not in known[key]
+            if key in known and value not in known[key] and not (key == "topology" and is_path(value))
         ]  # fmt: skip
+    own = [value for value in only.get("topology", ()) if is_path(value)]
+    mistakes += [Mistake(path="--only topology", text=why) for file in own if (why := unsearched(file)) is not None]
     numbers = {key: _numbers(key, only.get(key, ()), mistakes) for key in ("planes", "oversubscription", "upper")}
     rates = tuple(_rate(value, mistakes) for value in only.get("link_rate", ()))
     if mistakes:
@@ -124,7 +170,7 @@ def choices_of(node: str, book: PriceBook, only: Mapping[str, Sequence[str]]) ->
     model = catalogue.node(node)
     own_bps = model.nic_port_rate_bps * max(1, model.server.nic_ports // model.server.gpus)
     return Choices(
-        topologies=tuple(only.get("topology", TOPOLOGIES)),
+        topologies=tuple(only.get("topology", (*searched, *own_topologies))),
         switches=tuple(only.get("switch") or _priced(book, own_bps)),
         rates_bps=rates or tuple(rate for rate in (own_bps // 2, own_bps, 2 * own_bps) if nic_for(node, rate, book)),
         planes=tuple(int(one) for one in numbers["planes"]) or PLANES,
@@ -164,9 +210,7 @@ def nic_for(node: str, rate_bps: int, book: PriceBook) -> str | None:
     It is the server's own NIC, else the slowest priced NIC that is fast enough; None without one.
     """
     own = catalogue.node(node).nic
-    rates = {
-        name: int(row.figures["rate_bps"].value) for name, row in catalogue.NICS.items() if "rate_bps" in row.figures
-    }
+    rates = catalogue.nic_rates_bps()
     if own not in rates or rates[own] >= rate_bps:
         return own
     fast = sorted(
@@ -190,45 +234,58 @@ def candidates(
     fields : of the server that differ from the catalogue
     """
     number = 0
+    spaces = {topology: TOPOLOGIES.load(topology).design or DesignSpace() for topology in choices.topologies}
     for topology, switch, rate_bps, planes in product(
         choices.topologies, choices.switches, choices.rates_bps, choices.planes
     ):
-        if (planes > 1 and topology not in SPLIT) or (topology == "hpn" and planes != 2):
-            continue
-        nic = nic_for(node, rate_bps, book)
+        space = spaces[topology]
+        nic = nic_for(node, rate_bps, book) if space.has_planes(planes) else None
         if nic is None:
             continue
-        for ratios in _ratios(topology, choices):
+        with TOPOLOGIES.blaming(topology):
+            shape = _shape(space, node, gpus, planes, switch, rate_bps)
+        if shape is None:
+            continue
+        for ratios in _ratios(space, choices):
             fabric = {
+                **space.usual,
                 **common,
                 "topology": topology,
                 "gpus": gpus,
                 **_servers(node, fields, planes, rate_bps),
                 "nic": nic,
                 "switch": switch,
-                **({"planes": planes} if planes > 1 and topology != "hpn" else {}),
+                **({"planes": planes} if planes > 1 and space.takes_planes else {}),
                 **({"oversubscription": ratios} if ratios else {}),
+                **shape,
             }
-            if topology in DIRECT:
-                shape = _direct_shape(topology, node, gpus, switch, rate_bps)
-                if shape is None:
-                    continue
-                fabric = {"routing": "minimal", **fabric, **shape}
-            if topology == "hpn":
-                fabric["fabric_rate"] = format_quantity(RATE, rate_bps)
             yield FabricCandidate(number=number, fabric=fabric, rate_bps=rate_bps)
             number += 1
 
 
-def _direct_shape(topology: str, node: str, gpus: int, switch: str, rate_bps: int) -> dict[str, Any] | None:
-    """Keys of the shape of a direct network; None if the switch makes none for these servers."""
+def _shape(
+    space: DesignSpace, node: str, gpus: int, planes: int, switch: str, rate_bps: int
+) -> Mapping[str, Any] | None:
+    """Keys of the shape that a topology chooses; None where it has none for these servers and this switch."""
+    if space.shape is None:
+        return {}
     server = catalogue.node(node).server
-    each = max(1, server.nic_ports // server.gpus)
-    port_bps = rate_bps // each
+    ports = max(1, server.nic_ports // server.gpus, planes)
+    return space.shape(
+        ServersAndSwitch(
+            servers=-(-gpus // server.gpus),
+            ports=ports * server.gpus,
+            radix=_radix(switch, rate_bps // ports),
+            gpu_rate_bps=rate_bps,
+        )
+    )
+
+
+def _radix(switch: str, port_bps: int) -> int | None:
+    """Ports of a switch at a rate; None where none is so fast."""
     if port_bps > int(catalogue.SWITCHES[switch].value("port_rate_bps")):
         return None
-    radix = catalogue.ports_at(switch, port_bps)
-    return shape_for(topology, -(-gpus // server.gpus), each * server.gpus, radix)
+    return catalogue.ports_at(switch, port_bps)
 
 
 def _servers(node: str, fields: Mapping[str, Any], planes: int, rate_bps: int) -> dict[str, Any]:
@@ -240,12 +297,12 @@ def _servers(node: str, fields: Mapping[str, Any], planes: int, rate_bps: int) -
     return {"node": {"model": node, **own} if own else node, "link_rate": format_quantity(RATE, rate_bps // ports)}
 
 
-def _ratios(topology: str, choices: Choices) -> Iterator[dict[str, float]]:
+def _ratios(space: DesignSpace, choices: Choices) -> Iterator[dict[str, float]]:
     """Oversubscription by tier.
 
     Empty if a topology has none or nothing is oversubscribed.
     """
-    lowest, second = LOWEST.get(topology), SECOND.get(topology)
+    lowest, second = (*space.ratio_tiers, None, None)[:2]
     for low, high in product(choices.ratios if lowest else (1.0,), choices.upper_ratios if second else (1.0,)):
         found = {lowest or "": low, second or "": high}
         yield {tier: ratio for tier, ratio in found.items() if tier and ratio != 1}

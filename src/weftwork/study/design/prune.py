@@ -19,6 +19,7 @@ __all__ = ["Limits", "Pruned", "prune"]
 SAME = "it is another candidate's tree, by another name"
 DEAR, HUNGRY = "it costs more than the budget", "it draws more than the budget"
 UNPRICED = "its cost is not known, since the price book lacks a part"
+KEPT_OF_KIND = 4  # chosen: candidates of a named topology that loses, at most
 WORSE = "another candidate costs and draws no more, and has at least as much bandwidth at every distance"
 
 
@@ -40,13 +41,14 @@ class Pruned:
     better: Built | None = None
 
 
-def prune(built: Sequence[Built], limits: Limits) -> tuple[list[Built], list[Pruned]]:
+def prune(built: Sequence[Built], limits: Limits, named: Sequence[str] = ()) -> tuple[list[Built], list[Pruned]]:
     """Split candidates into kept and pruned ones, in the given order.
 
     Parameters
     ----------
     built : every candidate
     limits : of money and power
+    named : topologies that the user has named: of each some candidate is kept that none of its own kind betters
     """
     gone: dict[int, Pruned] = {}
     seen: dict[object, Built] = {}
@@ -60,6 +62,19 @@ def prune(built: Sequence[Built], limits: Limits) -> tuple[list[Built], list[Pru
         if found is not None:
             gone[one.candidate.number] = found
     left = sorted((one for one in built if one.candidate.number not in gone), key=_order)
+    kept = _not_bettered(left, gone)
+    for topology in named:
+        if not any(one.candidate.fabric["topology"] == topology for one in kept):
+            own = _not_bettered([one for one in left if one.candidate.fabric["topology"] == topology], {})
+            kept += _spread(own)
+            for one in _spread(own):
+                del gone[one.candidate.number]
+    kept.sort(key=lambda one: one.candidate.number)
+    return kept, [gone[number] for number in sorted(gone)]
+
+
+def _not_bettered(left: Sequence[Built], gone: dict[int, Pruned]) -> list[Built]:
+    """Candidates that no other one betters, and notes of the others."""
     kept: list[Built] = []
     for one in left:  # the cheapest first, so that whoever betters one is there before
         better = next((other for other in kept if _betters(other, one)), None)
@@ -67,8 +82,13 @@ def prune(built: Sequence[Built], limits: Limits) -> tuple[list[Built], list[Pru
             kept.append(one)
         else:
             gone[one.candidate.number] = Pruned(built=one, reason=WORSE, better=better)
-    kept.sort(key=lambda one: one.candidate.number)
-    return kept, [gone[number] for number in sorted(gone)]
+    return kept
+
+
+def _spread(own: Sequence[Built]) -> Sequence[Built]:
+    """Some of the candidates of a kind, from the cheapest to the dearest."""
+    step = max(1, -(-(len(own) - 1) // (KEPT_OF_KIND - 1)))
+    return [*own[:-1:step], *own[-1:]]
 
 
 def _alone(one: Built, limits: Limits) -> Pruned | None:

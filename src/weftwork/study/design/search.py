@@ -14,15 +14,15 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from math import inf
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
 from weftwork.base.caveat import assumed_texts
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
@@ -31,31 +31,35 @@ from weftwork.hardware import catalogue
 from weftwork.hardware.prices import price_book
 from weftwork.spec.scenario.written import dump
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES, plain_value, read_tree, write_tree
+from weftwork.spec.study_ends import StudyEndName
 from weftwork.spec.training import HEADROOM
-from weftwork.store.runs import Run
 from weftwork.store.sweeps import RUNS, sweep_folder
 from weftwork.study.design.built import Built, FabricAsked, build, overrides_of
 from weftwork.study.design.candidates import candidates, choices_of
 from weftwork.study.design.front import beaten_by, front, knee
-from weftwork.study.design.prune import Limits, Pruned, prune
-from weftwork.study.design.thinnest import closed_times
-from weftwork.study.plan.search import search
+from weftwork.study.design.judge import are_placed
+from weftwork.study.design.judged_runs import JudgedRuns, RunTools, judged_runs
+from weftwork.study.design.own_topologies import OwnTopologies, own_topologies, with_whole_paths
+from weftwork.study.design.prune import Pruned, prune
+from weftwork.study.design.question import DesignJob, DesignQuestion
+from weftwork.study.plan.search import Known, search
 from weftwork.study.plan.space import SEARCHED
-from weftwork.study.pool.point import memory_of, points_of
-from weftwork.study.pool.pool import run_pool, workers_for
+from weftwork.study.pool.pool import workers_for
 from weftwork.study.pool.side_by_side import worker_processes
 from weftwork.study.prepare.prepare import read_scenario
+from weftwork.study.prepare.recipe_defaults import recipe_caveats
 from weftwork.study.prepare.training import assumed_sequence
-from weftwork.study.run.interrupts import interrupts
-from weftwork.study.sweep.verdict import objective_of
+from weftwork.study.record.interrupts import interrupts
 from weftwork.workload.models.huggingface import model_of
 
 if TYPE_CHECKING:
     from weftwork.spec.scenario.scenario import Scenario
-    from weftwork.study.pool.point import PoolPoint
-    from weftwork.study.pool.work import PoolOutcome
+    from weftwork.study.design.judge import ChosenCandidate
+    from weftwork.study.design.kinds import NamedKind
+    from weftwork.study.design.runs import Ran
+    from weftwork.study.design.worth import ClusterMoney
 
-__all__ = ["Design", "DesignQuestion", "Ran", "design", "fabric_named"]
+__all__ = ["Design", "DesignQuestion", "design", "fabric_named"]
 
 KEPT: Final = (  # keys of the user's ``fabric`` that all candidates have
     "hash", "loss", "corruption", "reconvergence_delay", "failover_delay", "routing", "paths", "engineering",
@@ -68,70 +72,6 @@ _PLAN_FILE: Final = "plan.yaml"
 _ALWAYS: Final = frozenset({"schema", "name", "engine.fidelity"})  # keys of a scenario that is written
 
 Told = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DesignQuestion:
-    """The question of a design.
-
-    Attributes
-    ----------
-    file : scenario with the job; of its fabric the node and keys of links and routes count
-    gpus : of all servers; None: as the file says
-    limits : of money and power
-    only : what may be chosen, by a name of `weftwork.study.design.candidates.DIMENSIONS`
-    prices : a price book by name or file; None: the default
-    settings : ``key: text`` of ``--set``
-    closed_only : no run; the front rests on closed forms alone
-    user_code : whether Python files of the user's own may run
-    """
-
-    file: Path
-    gpus: int | None = None
-    limits: Limits = field(default_factory=Limits)
-    only: Mapping[str, Sequence[str]] | None = None
-    prices: str | None = None
-    settings: Mapping[str, str] | None = None
-    closed_only: bool = False
-    user_code: bool = True
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
-    """A candidate with the time of its job.
-
-    Attributes
-    ----------
-    built : what it is
-    time_ps : of an iteration, a collective or all messages; None where the run gave none
-    useful : share of the time that counts; 1 where nothing fails
-    closed_ps : least and most by closed forms: without sharing, and with all traffic over the tier with the least
-        bandwidth
-    limited_by : of the run's answer
-    folder : of the run, in the design's folder; empty where nothing ran
-    reason : why there is no time
-    beaten_by : name of the candidate of the front that is better in everything; None on the front
-    """
-
-    built: Built
-    time_ps: float | None
-    useful: float = 1.0
-    closed_ps: tuple[float, float] | None = None
-    limited_by: str = ""
-    folder: str = ""
-    reason: str = ""
-    beaten_by: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of the candidate."""
-        return self.built.candidate.name
-
-    @property
-    def costs(self) -> tuple[float, float, float]:
-        """Dollars, watts and useful picoseconds; infinity without a time."""
-        time_ps = inf if self.time_ps is None else self.time_ps / self.useful
-        return self.built.price_usd.typical, self.built.power_w.typical, time_ps
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,6 +93,13 @@ class Design:
     number : what the time is of, such as ``iteration_ps``
     kept : runs that were there before
     assumed : what the job leaves open, and times depend on
+    overlap : share of each communication of a training job that may hide behind computing, of those that it has
+    money : of the whole cluster; None: the price book knows only networks
+    choice : the candidate to take
+    kinds : topologies that the user has named, side by side
+    placed_key : key of the placement that was varied; empty: none
+    work : of an iteration or of the job, with its unit
+    not_searched : why a topology of the user's own takes no part; empty where it does, or there is none
     """
 
     question: DesignQuestion
@@ -165,12 +112,24 @@ class Design:
     ran: tuple[Ran, ...]
     front: tuple[str, ...]
     knee: str | None
-    end: Literal["done", "interrupted", "full"]
+    end: StudyEndName
     plan: Mapping[str, Any]
     number: str
     chosen_anew: tuple[str, ...] = ()
     kept: int = 0
     assumed: tuple[str, ...] = ()
+    overlap: tuple[tuple[str, float], ...] = ()
+    money: ClusterMoney | None = None
+    choice: ChosenCandidate
+    kinds: tuple[NamedKind, ...] = ()
+    placed_key: str = ""
+    work: tuple[float, str] = (1.0, "job")
+    not_searched: str = ""
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the choice goes by runs as a scheduler places ranks: all that should run so have."""
+        return are_placed([one for one in self.ran if one.placed])
 
     def of(self, name: str) -> Ran:
         """The candidate with a name.
@@ -180,32 +139,6 @@ class Design:
         KeyError : it did not run
         """
         return {one.name: one for one in self.ran}[name]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Times:
-    """Candidates with their times, and the end of the runs.
-
-    It also has the number that was read, and how many runs were there before.
-    """
-
-    ran: Sequence[Ran]
-    end: Literal["done", "interrupted", "full"]
-    number: str
-    kept: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Job:
-    """The job, its servers, and keys that all candidates share."""
-
-    node: str
-    gpus: int
-    common: Mapping[str, Any]
-    settings: Mapping[str, str]
-    scenario: Scenario
-    plan: Mapping[str, Any]
-    chosen_anew: tuple[str, ...]
 
 
 def design(
@@ -226,10 +159,12 @@ def design(
     """
     told = progress or (lambda _what, _done, _of: None)
     book = price_book(question.prices)
+    question = with_whole_paths(question)
     raw = _raw(question)
     node, fields = _node(raw)
-    choices = choices_of(node, book, question.only or {})
-    claim = _claim(question, node)
+    own = own_topologies(question, raw["fabric"])
+    choices = choices_of(node, book, question.only or {}, own.files)
+    claim = _claim(question, node, own)
     made = [one for one in (folder, *folder.parents) if not one.exists()]
     with sweep_folder(folder, claim, "design") as runs, _nothing_left(folder, made), interrupts() as interrupt:
         interrupt.keep(is_raised=True)
@@ -243,11 +178,11 @@ def design(
         if not asked:
             raise _none("no combination of the allowed values makes a fabric; give fewer --only")
         found = _built(asked, workers, told)
-        left, pruned = prune(found, question.limits)
+        left, pruned = prune(found, question.limits, (question.only or {}).get("topology", ()))
         if not left:
             raise _none(_why_none(pruned))
-        times = _run(question, job, left, runs, workers, told)
-    return _judged(question, folder, job, (len(asked), pruned), times)
+        times = judged_runs(question, job, left, pruned, RunTools(runs=runs, workers=workers, told=told, book=book))
+    return replace(_judged(question, folder, job, (len(asked), pruned), times), not_searched=own.note)
 
 
 @contextmanager
@@ -300,9 +235,10 @@ def _raw(question: DesignQuestion) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no UTF-8 text"
         raise ConfigError(source, [Mistake(path="file", text=f"cannot be read: {reason}")]) from error
-    root, mistakes = read_tree(text)
-    if root is None and mistakes:
-        raise ConfigError(source, mistakes)
+    findings = Findings(source=source)
+    root = read_tree(text, findings)
+    if root is None:
+        findings.refuse()
     tree = None if root is None else plain_value(root)
     if not isinstance(tree, dict):
         raise ConfigError(source, [Mistake(path="file", text="found no mapping, wanted a scenario")])
@@ -310,7 +246,7 @@ def _raw(question: DesignQuestion) -> dict[str, Any]:
     tree["fabric"] = dict(fabric) if isinstance(fabric, dict) else {}
     for key, text in (question.settings or {}).items():
         if key.startswith("fabric."):
-            node, _ = read_tree(text)  # what is wrong with it, the scenario says
+            node = read_tree(text, Findings())  # what is wrong with it, the scenario says
             _set(tree["fabric"], key.split(".")[1:], text if node is None else plain_value(node))
     return tree
 
@@ -348,7 +284,7 @@ def _node(raw: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _job(
     question: DesignQuestion, raw: Mapping[str, Any], node: str, fields: Mapping[str, Any], folder: Path, told: Told
-) -> _Job:
+) -> DesignJob:
     """The job of a file, with the best plan if it has none."""
     gpus = question.gpus or raw["fabric"].get("gpus")
     if not isinstance(gpus, int) or isinstance(gpus, bool) or gpus < 1:
@@ -367,14 +303,14 @@ def _job(
     keys = {key.removeprefix("training.") for key in settings if key.startswith("training.")}
     if isinstance(given, dict):
         keys |= {key for key, value in given.items() if value is not None}
-    has_plan = scenario.training is None or bool(PLAN_KEYS & keys)
+    has_plan = not scenario.workload_kind.is_single_job or bool(PLAN_KEYS & keys)
     plan: dict[str, Any] = {}
     if not has_plan:
         plan = _planned(scenario, folder, told)
         settings |= {f"training.{key}": json.dumps(value) for key, value in plan.items()}
         overrides = {**settings, "fabric": json.dumps(first), "engine.fidelity": "flow"}
         scenario = read_scenario(question.file, overrides, user_code=question.user_code)
-    return _Job(
+    return DesignJob(
         node=node, gpus=gpus, common=common, settings=settings, scenario=scenario, plan=plan,
         chosen_anew=tuple(sorted(raw["fabric"].keys() - {*KEPT, "gpus", "node"})),
     )  # fmt: skip
@@ -402,7 +338,7 @@ def _planned(scenario: Scenario, folder: Path, told: Told) -> dict[str, Any]:
     file = folder / _PLAN_FILE
     if file.is_file():
         return dict(yaml.safe_load(file.read_text(encoding="utf-8")))
-    found = search(scenario, headroom=HEADROOM, progress=lambda _what, done, of: told("planning", done, of))
+    found = search(scenario, headroom=HEADROOM, known=Known(told=lambda what, done, of: told(f"plan.{what}", done, of)))
     keys = {key: value for key, value in found.best[0].candidate.keys.items() if value is not None}
     file.write_text(write_tree(keys), encoding="utf-8")
     return keys
@@ -420,78 +356,12 @@ def _built(asked: Sequence[FabricAsked], workers: int | None, told: Told) -> lis
     return found
 
 
-def _run(
-    question: DesignQuestion, job: _Job, left: Sequence[Built], runs: Path, workers: int | None, told: Told
-) -> _Times:
-    """Run the kept candidates, or count them by closed forms."""
-    closed = closed_times(job.scenario, left)
-    if question.closed_only:
-        if not closed:
-            raise _none("closed forms exist only for training; leave --closed-forms out")
-        ran = [Ran(built=one, time_ps=times[1], closed_ps=times) for one, times in zip(left, closed, strict=True)]
-        return _Times(ran=ran, end="done", number="iteration_ps", kept=0)
-    points = _points(question, job, left)
-    end: Literal["done", "interrupted", "full"] = "done"
-    outcomes: dict[int, PoolOutcome] = {}
-    most = max((memory_of(scenario) for _, scenario in points), default=1)
-    count = workers_for(len(points), most) if workers is None else workers
-    try:
-        for outcome in run_pool(
-            [point for point, _ in points], runs, workers=count,
-            on_progress=lambda at: told("running", at.ended, at.wanted),
-        ):  # fmt: skip
-            if outcome.end == "full":
-                end = "full"
-            outcomes[outcome.point] = outcome
-    except KeyboardInterrupt:
-        end = "interrupted"
-    number = ""
-    ran = []
-    for place, (built, (point, _)) in enumerate(zip(left, points, strict=True)):
-        times = closed[place] if closed else None
-        ended = outcomes.get(point.place)
-        if ended is None or ended.end != "run":
-            reason = "it has not run yet" if ended is None else ended.reason
-            ran.append(Ran(built=built, time_ps=None, closed_ps=times, reason=reason))
-            continue
-        run = Run(runs / point.folder)
-        number = number or objective_of(run.summary, None) or ""
-        value = run.summary.get(number, {}).get("value")
-        useful = run.summary.get("effective_share", {}).get("value")
-        ran.append(
-            Ran(
-                built=built,
-                time_ps=None if value is None else float(value),
-                useful=1.0 if useful is None else float(useful),
-                closed_ps=times,
-                limited_by=run.answer.limited_by.name,
-                folder=f"{runs.name}/{run.path.name}",
-                reason="" if value is not None else f"its run is {run.status}",
-            )
-        )
-    return _Times(ran=ran, end=end, number=number, kept=sum(one.is_kept for one in outcomes.values()))
-
-
-def _points(question: DesignQuestion, job: _Job, left: Sequence[Built]) -> list[tuple[PoolPoint, Scenario]]:
-    found = []
-    for one in left:
-        overrides = overrides_of(one.candidate, job.settings)
-        scenario = read_scenario(question.file, overrides, user_code=question.user_code)
-        seed = scenario.engine.seed
-        (point,) = points_of(
-            one.candidate.number, scenario, question.file, overrides, seeds=range(seed, seed + 1),
-            user_code=question.user_code,
-        )  # fmt: skip
-        found.append((point, scenario))
-    return found
-
-
 def _judged(
-    question: DesignQuestion, folder: Path, job: _Job, built: tuple[int, Sequence[Pruned]], times: _Times
+    question: DesignQuestion, folder: Path, job: DesignJob, built: tuple[int, Sequence[Pruned]], times: JudgedRuns
 ) -> Design:
     """The front, its knee, and the better candidate of each loser.
 
-    The front is in money, power and time, the knee in money and time.
+    The front is in money, power and time, packed, and the knee in money and time.
     """
     costs = {one.name: one.costs for one in times.ran if one.time_ps is not None}
     names = front(costs)
@@ -518,16 +388,44 @@ def _judged(
         chosen_anew=job.chosen_anew,
         kept=times.kept,
         assumed=_assumed(job.scenario),
+        overlap=_overlap(job.scenario),
+        money=times.money,
+        choice=times.choice,
+        kinds=tuple(times.kinds),
+        placed_key=times.placed_key,
+        work=_work(job.scenario),
     )
+
+
+def _work(scenario: Scenario) -> tuple[float, str]:
+    """Work of an iteration, or of the whole job, and its unit."""
+    if not scenario.workload_kind.is_single_job:
+        return 1.0, "job"
+    section = scenario.training_section
+    plan = section.parallelism(model_of(section.model))
+    return float(plan.global_batch * plan.sequence), "token"
 
 
 def _assumed(scenario: Scenario) -> tuple[str, ...]:
     """What the model of a training job leaves open; fabrics are made here and leave nothing open."""
-    section = scenario.training
-    return () if section is None else assumed_texts(assumed_sequence(section, model_of(section.model)).values())
+    if not scenario.workload_kind.is_single_job:
+        return ()
+    section = scenario.training_section
+    open_keys = {**assumed_sequence(section, model_of(section.model)), **recipe_caveats(section, "training")}
+    return assumed_texts(open_keys.values())
 
 
-def _claim(question: DesignQuestion, node: str) -> dict[str, Any]:
+def _overlap(scenario: Scenario) -> tuple[tuple[str, float], ...]:
+    """The shares of communication that may hide, of the degrees of the plan."""
+    if not scenario.workload_kind.is_single_job:
+        return ()
+    section = scenario.training_section
+    plan = section.parallelism(model_of(section.model))
+    degrees = ("tensor", "context", "expert", "pipeline", "data")
+    return tuple((name, getattr(plan.overlap, name)) for name in degrees if getattr(plan, name) > 1)
+
+
+def _claim(question: DesignQuestion, node: str, own: OwnTopologies) -> dict[str, Any]:
     """The identity of a design: version, file, prices, and question."""
     prices = question.prices
     book = Path(prices).read_bytes() if prices is not None and Path(prices).is_file() else str(prices).encode()
@@ -540,6 +438,7 @@ def _claim(question: DesignQuestion, node: str) -> dict[str, Any]:
         "gpus": question.gpus,
         "only": {key: list(values) for key, values in (question.only or {}).items()},
         "settings": dict(question.settings or {}),
+        **({"own_topologies": dict(own.digests)} if own.digests else {}),
     }
     return {**asked, "digest": hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()}
 

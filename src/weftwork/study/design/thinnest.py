@@ -36,10 +36,10 @@ def closed_times(scenario: Scenario, built: Sequence[Built]) -> list[tuple[float
     scenario : of the job with its plan, on any fabric of the same servers
     built : candidates that are trees or direct networks
     """
-    if scenario.training is None:
+    if not scenario.workload_kind.is_single_job:
         return []
     fabric = fabric_of_section(scenario.fabric, directory=Path(scenario.source).parent)
-    setting = training_setting(scenario, fabric, scenario.training)
+    setting = training_setting(scenario, fabric, scenario.training_section)
     plan = prepare(scenario, fabric=fabric).jobs[0].plan
     figures = setting.cluster.figures
     own_bps = figures.network_rate_bps

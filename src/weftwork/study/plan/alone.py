@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.errors import ConfigError
+from weftwork.base.findings import Findings
 from weftwork.engine.programs import walk
 from weftwork.spec.job import Collect, Grid, Job, Milestone, Peer, Placement, Program, Receive, Send, Wait
 from weftwork.spec.peers import peers_of
@@ -25,6 +26,7 @@ from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.queue_pairs import with_queue_pairs
 from weftwork.study.prepare.training import training_programs, training_setting
 from weftwork.study.run.execute import execute
+from weftwork.workload.collectives.crossed import crossed
 from weftwork.workload.collectives.figures import path_latency_ps
 from weftwork.workload.parallelism.groups import members_of
 from weftwork.workload.training.communication import Communication
@@ -193,7 +195,7 @@ def times_alone(
             operation=largest.operation,
             size_bytes=largest.size_bytes,
             ranks=len(largest.ranks),
-            closed_form_ps=_closed_form_ps(forms, largest, path_latency_ps(whole.fabric)),
+            closed_form_ps=_closed_form_ps(forms, largest, _path_ps(whole, training, largest)),
             flow_ps=_taken_ps(_prepared(whole, own, "flow"), on_progress)[0],
             packet_ps=packet_ps,
             reason=reason,
@@ -217,6 +219,14 @@ def _packets_ps(
     return (taken_ps, "") if is_done else (None, "the packet run did not end")
 
 
+def _path_ps(whole: Prepared, training: TrainingJob, largest: LargestCall) -> int:
+    """Latency of a message between the ranks of a call."""
+    placement, ranks = training.job.placement, largest.ranks
+    gpu = None if placement.gpu is None else placement.gpu[ranks]
+    own = replace(placement, host=placement.host[ranks], nics=placement.nics[ranks], gpu=gpu)
+    return path_latency_ps(crossed(whole.fabric, own))
+
+
 def _closed_form_ps(forms: Communication, largest: LargestCall, path_ps: int) -> int:
     call, first = largest.call, int(largest.ranks[0])
     if isinstance(call, Send):
@@ -235,8 +245,9 @@ def _scenario(whole: Prepared, fidelity: str) -> Scenario:
 def _prepared(whole: Prepared, own: TrainingJob, fidelity: str) -> Prepared:
     """The prepared run with the job of one call."""
     scenario = _scenario(whole, fidelity)
-    steps, _ = training_programs(scenario, whole.fabric, [own])
-    job, _ = with_queue_pairs(scenario, steps, whole.policies)
+    findings = Findings(source=scenario.source)
+    steps = training_programs(scenario, whole.fabric, [own], findings)
+    job = with_queue_pairs(scenario, steps, whole.policies, findings)
     paths = planned_paths(scenario, whole.fabric, job, whole.transport, ())
     engine_input = lowered(
         scenario,
@@ -246,6 +257,7 @@ def _prepared(whole: Prepared, own: TrainingJob, fidelity: str) -> Prepared:
         policies=whole.policies,
         faults=(),
         planned=paths,
+        findings=findings,
     )
     return replace(
         whole,
@@ -263,7 +275,7 @@ def _prepared(whole: Prepared, own: TrainingJob, fidelity: str) -> Prepared:
 
 def _taken_ps(prepared: Prepared, on_progress: Callable[[Progress], None] | None) -> tuple[int, bool]:
     """The time of the last rank, and whether all ranks finished."""
-    execution = execute(prepared, on_progress, what_if="none")
+    execution = execute(prepared, on_progress, has_loss_bounds=False)
     if execution.interrupted:
         raise KeyboardInterrupt
     ended = execution.outcome.milestones

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from weftwork.base.errors import ConfigError
+from weftwork.base.findings import Findings
 from weftwork.spec.job import Placement
 from weftwork.study.plan.alone import KINDS, times_alone
 from weftwork.study.plan.packet_cost import PacketLimit, packet_cost
 from weftwork.study.prepare.prepare import prepare
 from weftwork.study.prepare.training import training_jobs
-from weftwork.study.results.results import results
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import execute, results
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.parallelism.groups import groups
 
@@ -216,11 +216,12 @@ def _costs(whole: Prepared) -> Iterator[tuple[int, PacketCost]]:
     for replicas in (one for one in range(1, data + 1) if data % one == 0):
         part, placement = with_replicas(whole, replicas)
         part = _at(part, "packet")
-        jobs, mistakes, _ = training_jobs(part, whole.fabric, placement)
-        if not mistakes:
+        findings = Findings(source=part.source)
+        jobs = training_jobs(part, whole.fabric, findings, placement)
+        if not findings.has_mistakes:
             yield replicas, packet_cost(part, whole.fabric, jobs)
         elif replicas == data:
-            raise ConfigError(part.source, mistakes)
+            findings.refuse()
 
 
 def _at(scenario: Scenario, fidelity: str) -> Scenario:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.base.memory import memory_limit, memory_words
 from weftwork.study.prepare.engine_settings import policies_of
@@ -91,8 +92,9 @@ def packet_cost(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob])
     ------
     ConfigError : packets cannot run these jobs
     """
-    steps, _ = training_programs(scenario, fabric, jobs)
-    job, _ = with_queue_pairs(scenario, steps, policies_of(scenario))
+    findings = Findings(source=scenario.source)
+    steps = training_programs(scenario, fabric, jobs, findings)
+    job = with_queue_pairs(scenario, steps, policies_of(scenario), findings)
     sent = volume(job)
     needed = estimate(scenario, amounts_of(scenario, fabric, job, sent))
     return PacketCost(memory_bytes=needed.memory_bytes, packet_hops=needed.work, messages=sent.messages)

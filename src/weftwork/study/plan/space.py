@@ -14,23 +14,46 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import floor
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from weftwork.spec.scenario.training import TrainingSection
 from weftwork.spec.training import HEADROOM, Gpu, Model, Parallelism
-from weftwork.workload.parallelism.memory import Memory, fullest_stage
-from weftwork.workload.parallelism.refuse import PlanLimits, misfits
+from weftwork.study.plan.trainers import Trainer
+from weftwork.workload.parallelism.many_memory import ManyMemories
+from weftwork.workload.parallelism.plan_columns import KEYS, PlanColumns, distinct_rows
+from weftwork.workload.parallelism.refuse import PlanLimits, first_misfits
 
-__all__ = ["SEARCHED", "Degrees", "PossiblePlan", "Space", "candidates", "most_bytes", "parts"]
+__all__ = [
+    "SEARCHED", "Degrees", "FeasiblePlans", "PossiblePlan", "Space", "candidates", "feasible_plans", "most_bytes",
+    "parts",
+]  # fmt: skip
 
 Degrees = Mapping[str, int]
 
 LEAST_TOKENS: Final = 1_024  # chosen: of a context rank; below, attention is too short to hide its keys and values
 MOST_SEQUENCES: Final = 16  # chosen: of a pass; the largest micro batch of the published tables is 16
 SCHEDULES: Final = ("1f1b", "zb-h1", "dualpipe")  # frozen weights have no gradients that could be delayed
+ORDERS: Final = ("tp-cp-dp-pp", "tp-cp-pp-dp")
+PARTS: Final = 12  # chosen: so that processes end at the same time, and neighbours still share what they ask
+LEAST_WAYS, MOST_WAYS = 32, 192  # chosen: of a part: half a second and a few seconds of counting
+_OF_PASS: Final = ("tensor", "context", "expert", "expert_tensor")  # degrees that decide what a pass takes
+_COLUMNS: Final = {"balanced_ends": "has_balanced_ends"}  # by key of the scenario, where the record's differs
+_KEYS: Final = {column: key for key, column in _COLUMNS.items()}
+# Of keys that decide little beside degrees: the places of values that are looked at first; -1 is the last place
+_FEW: Final[Mapping[str, frozenset[int]]] = {
+    "schedule": frozenset({0}),
+    "balanced_ends": frozenset({0}),
+    "order": frozenset({0}),
+    "virtual_stages": frozenset({0, -1}),
+    "micro_batch": frozenset({0, 1}),
+    "zero": frozenset({0, 1, -1}),
+}
 RECOMPUTE: Final = ("none", "selective", "full")  # each slower than the one before
 # Keys of `training` that are searched, in the order of the loops
 SEARCHED: Final = (
@@ -69,7 +92,10 @@ class Space:
     fixed : keys of ``training`` that the user has given
     headroom : share of the memory of a GPU that a plan leaves free
     smallest : of the plans that need too much memory the plan that needs least, and its memory
-    pruned : how many plans were left out, by the key that stood in the way; ``memory`` is a key
+    pruned : how many plans were left out, by the key that stood in the way; ``memory`` is a key, and so is what
+        the trainer excludes (`weftwork.study.plan.trainers.Trainer.reasons`)
+    trainer : that has to run the plans; None: any
+    is_coarse : whether only a few plans of each way to spread the GPUs are made
     """
 
     section: TrainingSection
@@ -80,8 +106,10 @@ class Space:
     has_flash_attention: bool
     fixed: frozenset[str]
     headroom: float = HEADROOM
-    smallest: tuple[Parallelism, Memory] | None = None
+    smallest: tuple[Parallelism, int] | None = None
     pruned: Counter[str] = field(default_factory=Counter)
+    trainer: Trainer | None = None
+    is_coarse: bool = False
 
     @property
     def gpu_bytes(self) -> int:
@@ -104,14 +132,18 @@ class Space:
             has_flash_attention=self.has_flash_attention,
         )
 
-    def too_large(self, plan: Parallelism, memory: Memory) -> None:
+    def too_large(self, plan: Parallelism, memory_bytes: int) -> None:
         """Note a plan that needs too much memory."""
-        if self.smallest is None or memory.total_bytes < self.smallest[1].total_bytes:
-            self.smallest = plan, memory
+        if self.smallest is None or memory_bytes < self.smallest[1]:
+            self.smallest = plan, memory_bytes
 
     def choices(self, key: str, values: Sequence[Any]) -> Sequence[Any]:
         """Values of a key; a fixed key has only the user's."""
-        return (getattr(self.section, key),) if key in self.fixed else values
+        if key in self.fixed:
+            return (getattr(self.section, key),)
+        if self.trainer is not None:
+            values = self.trainer.choices(key, values)
+        return _few(key, values) if self.is_coarse and key in _FEW else values
 
 
 def most_bytes(gpu_bytes: int, headroom: float) -> int:
@@ -128,22 +160,163 @@ def most_bytes(gpu_bytes: int, headroom: float) -> int:
 def parts(space: Space) -> list[list[Degrees]]:
     """Ways to spread the GPUs, in the order of the search.
 
-    Ways with equal time for a pass are consecutive.
+    Ways with equal times for a pass are consecutive, and a part has as many as are counted at a time.
     """
-    found: dict[tuple[int, int], list[Degrees]] = {}
+    found: dict[tuple[int, ...], list[Degrees]] = {}
     for degrees in _degrees(space):
-        found.setdefault((degrees["tensor"], degrees["context"]), []).append(degrees)
-    return list(found.values())
+        found.setdefault(tuple(degrees[key] for key in _OF_PASS), []).append(degrees)
+    joined: list[list[Degrees]] = []
+    most = max(LEAST_WAYS, min(MOST_WAYS, sum(map(len, found.values())) // PARTS))
+    for ways in found.values():
+        if not joined or len(joined[-1]) + len(ways) > most:
+            joined.append([])
+        joined[-1] += ways
+    return joined
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FeasiblePlans:
+    """Feasible plans as columns.
+
+    Attributes
+    ----------
+    plans : in the order of the search
+    memory_bytes : of the GPU of each that needs most. Shape (plans,)
+    placement : of all of them
+    """
+
+    plans: PlanColumns
+    memory_bytes: NDArray[np.int64]
+    placement: str
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    def candidate(self, place: int) -> PossiblePlan:
+        """One of the plans."""
+        keys = {_KEYS.get(key, key): value for key, value in self.plans.keys(place).items()}
+        return PossiblePlan(
+            keys={**{key: keys[key] for key in SEARCHED}, "placement": self.placement},
+            plan=self.plans.plan(place),
+            memory_bytes=int(self.memory_bytes[place]),
+        )
+
+    def chosen(self, places: NDArray[np.int64]) -> FeasiblePlans:
+        """Some of the plans."""
+        return replace(self, plans=self.plans.chosen(places), memory_bytes=self.memory_bytes[places])
+
+    def and_then(self, others: Sequence[FeasiblePlans]) -> FeasiblePlans:
+        """These plans and others of the same search."""
+        values = np.concatenate([one.plans.values for one in (self, *others)])
+        memory_bytes = np.concatenate([one.memory_bytes for one in (self, *others)])
+        return replace(self, plans=self.plans.with_values(values), memory_bytes=memory_bytes)
 
 
 def candidates(space: Space, spread: Iterable[Degrees]) -> Iterator[PossiblePlan]:
-    """All feasible plans of ways to spread the GPUs.
+    """All feasible plans of ways to spread the GPUs, one by one; see `feasible_plans`."""
+    found = feasible_plans(space, spread)
+    for place in range(len(found)):
+        yield found.candidate(place)
+
+
+def feasible_plans(space: Space, spread: Iterable[Degrees], memories: ManyMemories | None = None) -> FeasiblePlans:
+    """All feasible plans of ways to spread the GPUs: for each way to shard the one with the least recomputation.
 
     Infeasible plans are counted in ``space.pruned``.
+
+    Parameters
+    ----------
+    space : that is searched
+    spread : of `parts`
+    memories : of plans that were asked for before
     """
-    for degrees in spread:
-        for rest in _rest(space, degrees):
-            yield from _fitting(space, {**degrees, **rest})
+    known = memories or ManyMemories(model=space.model, has_flash_attention=space.has_flash_attention)
+    section = space.section
+    rows = [{**degrees, **rest} for degrees in spread for rest in _rest(space, degrees)]
+    plans = PlanColumns.of(
+        [{_COLUMNS.get(key, key): value for key, value in row.items()} for row in rows],
+        base=section.parallelism(space.model),
+        overlaps=(section.overlap.resolved(1), section.overlap.resolved(2)),
+        prefetches=section.prefetches(3),
+    )
+    plans = _without_misfits(space, plans)
+    sharded = plans.each_with("zero", space.choices("zero", [0, 1, 2, 3]))
+    if "zero" not in space.fixed:  # there is nobody to shard with
+        alone = sharded.column("data") * sharded.column("context") == 1
+        sharded = sharded.chosen(~(alone & (sharded.column("zero") > 0)))
+    is_more = sharded.column("zero") > 1
+    fit = np.array([not key for key in _counted_misfits(space, sharded.chosen(is_more))], bool)
+    kept = ~is_more
+    kept[is_more] = fit
+    least, memory_bytes = _least_recomputed(space, sharded.chosen(kept), known)
+    place = np.arange(len(least))
+    if "zero" not in space.fixed:
+        place = place[~_takes_no_less(least)]
+    found = FeasiblePlans(plans=least.chosen(place), memory_bytes=memory_bytes[place], placement=section.placement)
+    return _with_orders(space, found)
+
+
+def _without_misfits(space: Space, plans: PlanColumns) -> PlanColumns:
+    return plans.chosen(np.array([not key for key in _counted_misfits(space, plans)], bool))
+
+
+def _counted_misfits(space: Space, plans: PlanColumns) -> list[str]:
+    found = first_misfits(space.limits, plans)
+    if space.trainer is not None:
+        excluded = space.trainer.excluded(space.model, plans)
+        found = [key or reason for key, reason in zip(found, excluded, strict=True)]
+    space.pruned.update(key for key in found if key)
+    return found
+
+
+def _least_recomputed(
+    space: Space, plans: PlanColumns, memories: ManyMemories
+) -> tuple[PlanColumns, NDArray[np.int64]]:
+    """The plans with the least recomputation with which they fit a GPU, and their memory."""
+    values, memory_bytes = plans.values.copy(), np.zeros(len(plans), np.int64)
+    is_open = np.ones(len(plans), bool)
+    column = KEYS.index("recompute")
+    for how in space.choices("recompute", RECOMPUTE):
+        places = np.flatnonzero(is_open)
+        tried = plans.chosen(places).each_with("recompute", [how])
+        can_be = np.array([not key for key in first_misfits(space.limits, tried)], bool)
+        places, tried = places[can_be], tried.chosen(can_be)
+        needed = memories.fullest_bytes(tried)
+        fits = needed <= space.limit_bytes
+        if not fits.all():
+            least = int(np.where(fits, np.iinfo(np.int64).max, needed).argmin())
+            space.too_large(tried.plan(least), int(needed[least]))
+        values[places[fits], column] = tried.values[fits, column]
+        memory_bytes[places[fits]] = needed[fits]
+        is_open[places[fits]] = False
+    space.pruned.update({"memory": int(is_open.sum())} if is_open.any() else {})
+    return plans.with_values(values[~is_open]), memory_bytes[~is_open]
+
+
+def _takes_no_less(plans: PlanColumns) -> NDArray[np.bool_]:
+    """Plans of ZeRO 2 that recompute what the same plan of ZeRO 1 recomputes, which takes no longer."""
+    zero = KEYS.index("zero")
+    rest = np.delete(plans.values, zero, axis=1)
+    _, which = distinct_rows(rest)
+    is_first = plans.column("zero") == 1
+    has_first = np.zeros(len(plans) and int(which.max()) + 1, bool)
+    has_first[which[is_first]] = True
+    found: NDArray[np.bool_] = (plans.column("zero") == 2) & has_first[which]
+    return found
+
+
+def _with_orders(space: Space, found: FeasiblePlans) -> FeasiblePlans:
+    """Each plan with the distinct orders of its ranks."""
+    orders = space.choices("order", ORDERS)
+    if len(orders) == 1:
+        return replace(found, plans=found.plans.each_with("order", orders))
+    both = found.plans.each_with("order", ORDERS)
+    memory_bytes = np.repeat(found.memory_bytes, len(ORDERS))
+    is_kept = (both.column("pipeline") > 1) & (both.column("data") > 1) | both.is_word("order", ORDERS[0])
+    if space.trainer is not None:
+        is_kept &= np.array([not reason for reason in space.trainer.excluded(space.model, both)], bool)
+    place = np.flatnonzero(is_kept)
+    return replace(found, plans=both.chosen(place), memory_bytes=memory_bytes[place])
 
 
 def _degrees(space: Space) -> Iterator[dict[str, int]]:
@@ -192,46 +365,9 @@ def _rest(space: Space, degrees: Degrees) -> Iterator[dict[str, Any]]:
                     }
 
 
-def _fitting(space: Space, keys: Mapping[str, Any]) -> Iterator[PossiblePlan]:
-    """The feasible plan with the least recomputation, for each way to shard."""
-    base = space.section.model_copy(update=dict(keys))
-    plan = base.parallelism(space.model)
-    given = space.limits
-    why = misfits(given, plan)
-    if why:
-        space.pruned[why[0].key] += 1
-        return
-    sharded = ""  # recomputation with which ZeRO 1 fits
-    placement = space.section.placement
-    for zero in space.choices("zero", [0, 1, 2, 3] if keys["data"] * keys["context"] > 1 else [0]):
-        if zero > 1 and (why := misfits(given, plan.model_copy(update={"zero": zero}))):
-            space.pruned[why[0].key] += 1
-            continue
-        for recompute in space.choices("recompute", RECOMPUTE):
-            kept = {"zero": zero, "recompute": recompute, "has_prefetch": base.prefetches(zero)}
-            chosen = plan.model_copy(update=kept)
-            memory = fullest_stage(space.model, chosen, has_flash_attention=space.has_flash_attention)
-            if memory.total_bytes > space.limit_bytes:
-                space.too_large(chosen, memory)
-                continue
-            if zero == 2 and recompute == sharded and "zero" not in space.fixed:
-                break  # ZeRO 1 takes no longer
-            sharded = recompute if zero == 1 else sharded
-            for order in _orders(space, chosen):
-                yield PossiblePlan(
-                    keys={**keys, "zero": zero, "recompute": recompute, "order": order, "placement": placement},
-                    plan=chosen.model_copy(update={"order": order}),
-                    memory_bytes=memory.total_bytes,
-                )
-            break
-        else:
-            space.pruned["memory"] += 1
-
-
-def _orders(space: Space, plan: Parallelism) -> Sequence[str]:
-    """Distinct orders of ranks."""
-    differ = plan.pipeline > 1 and plan.data > 1
-    return space.choices("order", ["tp-cp-dp-pp", "tp-cp-pp-dp"] if differ else ["tp-cp-dp-pp"])
+def _few(key: str, values: Sequence[Any]) -> Sequence[Any]:
+    """The values with which a way to spread the GPUs shows what it is worth."""
+    return [value for place, value in enumerate(values) if place in _FEW[key] or place - len(values) in _FEW[key]]
 
 
 def _divisors(number: int) -> list[int]:

@@ -5,10 +5,12 @@ Leaves out: tables and colours (`weftwork.cli.plan`).
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.study.plan.megatron import megatron_of
+from weftwork.study.plan.megatron import megatron_lacks, megatron_of
 from weftwork.study.validation.nearest_peaks import fit_words, near_words, peaks_document
+from weftwork.workload.imports.megatron import EXPERT_OVERLAP, TENSOR_OVERLAP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +27,14 @@ KINDS: Final = {
     "exposed_expert_ps": "expert traffic",
     "exposed_pipeline_ps": "stage messages",
     "exposed_data_ps": "data traffic",
+    "spent_offload_ps": "offloaded activations",  # of plans that offload
     "bubble_ps": "bubble",
     "spent_skew_ps": "waiting for others",
+}
+# Traffic that Megatron-LM hides only where an argument asks for it: the share with the argument, and the argument
+_SWITCHED: Final = {
+    "expert": (EXPERT_OVERLAP, "--overlap-moe-expert-parallel-comm"),
+    "tensor": (TENSOR_OVERLAP, "--tp-comm-overlap"),
 }
 _USUAL: Final = {"order": "tp-cp-dp-pp", "balanced_ends": False, "recompute": "none", "placement": "packed"}
 _SCHEDULES: Final = {"gpipe": "GPipe", "zb-h1": "ZB-H1", "dualpipe": "DualPipe"}  # beside 1F1B, which is the usual one
@@ -91,11 +99,12 @@ def loss(slower: Ranked, faster: Ranked) -> tuple[str, int]:
 def search_document(found: Search) -> dict[str, Any]:
     """A search as one JSON object."""
     best = found.best[0]
-    arguments = megatron_of(found)
+    is_for_other = found.trainer is not None and found.trainer.name != "megatron"
+    arguments = None if is_for_other else megatron_of(found)
     return {
         "name": found.scenario.name,
         "about": dict(best.about),
-        "kinds": dict(KINDS),
+        "kinds": {name: words for name, words in KINDS.items() if name in best.numbers},
         "gpus": best.candidate.plan.ranks,
         "fixed": list(found.fixed),
         "assumed": list(found.assumed),
@@ -103,11 +112,16 @@ def search_document(found: Search) -> dict[str, Any]:
         "pruned": dict(found.pruned),
         "gpu_bytes": found.gpu_bytes,
         "headroom": found.headroom,
+        "trainer": None if found.trainer is None else {"name": found.trainer.name, "title": found.trainer.title},
+        "left_ways": found.left_ways,
         "limit_bytes": found.limit_bytes,
         "run": len(found.best),
         "not_run_within_margin": found.unsure,
+        "waiting": [_counted(one) for one in found.waiting],
         "closed_form_s": round(found.closed_s, 3),
         "flow_s": round(found.flow_s, 3),
+        "within_s": found.within_s,
+        "took_s": round(found.closed_s + found.flow_s, 3),
         "best": [_ranked(one, best, found.gpu_bytes) for one in found.best],
         "own": _own(found),
         "megatron": None
@@ -117,9 +131,29 @@ def search_document(found: Search) -> dict[str, Any]:
             "arguments": list(arguments.words),
             "left_out": dict(arguments.left_out),
         },
+        "overlap": _overlap(found),
+        "megatron_lacks": megatron_lacks(found, best),
         "front": [{"keys": dict(one.candidate.keys), **_counted(one)} for one in found.front],
         "cloud": [_counted(one) for one in found.cloud],
     }
+
+
+def _overlap(found: Search) -> list[dict[str, Any]]:
+    """Shares of communication that may hide behind computation, of the kinds that the listed plans have."""
+    overlaps = []
+    for degree in ("expert", "tensor", "context", "pipeline", "data"):
+        plans = [one.candidate.plan for one in found.best if getattr(one.candidate.plan, degree) > 1]
+        for share in sorted({getattr(plan.overlap, degree) for plan in plans}):
+            of_plans = {plan.virtual_stages > 1 for plan in plans if getattr(plan.overlap, degree) == share}
+            row: dict[str, Any] = {"kind": KINDS[f"exposed_{degree}_ps"], "key": f"training.overlap.{degree}"}
+            if degree == "pipeline" and len(of_plans) == 1:
+                row["kind"] += " with virtual stages" if True in of_plans else " without virtual stages"
+            row["share"] = share
+            if degree in _SWITCHED:
+                share_with, argument = _SWITCHED[degree]
+                row |= {"share_with": share_with, "argument": argument, "trainer": "Megatron-LM"}
+            overlaps.append(row)
+    return overlaps
 
 
 def _own(found: Search) -> dict[str, Any] | None:
@@ -134,7 +168,7 @@ def _own(found: Search) -> dict[str, Any] | None:
 
 
 def _ranked(one: Ranked, best: Ranked, gpu_bytes: int) -> dict[str, Any]:
-    numbers = ("iteration_low_ps", "iteration_high_ps", "tokens_per_s", "mfu", "memory_bytes", "exposed_share", *KINDS)
+    numbers = ("tokens_per_s", "mfu", "memory_bytes", "exposed_share", *KINDS)
     found: dict[str, Any] = {
         "plan": kept_words(one),
         "short": short_words(one.candidate.keys),
@@ -142,6 +176,7 @@ def _ranked(one: Ranked, best: Ranked, gpu_bytes: int) -> dict[str, Any]:
         "iteration_ps": one.iteration_ps,
         "closed_form_ps": one.time.total_ps,
         "limited_by": one.limited_by,
+        "interval": None if one.interval is None else asdict(one.interval),
         **{name: one.numbers[name].value for name in numbers if name in one.numbers},
     }
     found["near_peaks"] = peaks_document(one.near_peaks)

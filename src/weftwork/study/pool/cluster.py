@@ -28,15 +28,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.sharing import share
 from weftwork.base.version import VERSION
 from weftwork.study.pool.pool import RETRIES, lost_outcome, remove_unfinished
-from weftwork.study.pool.work import PoolOutcome, is_whole
-from weftwork.study.prepare.shared_parts import share
+from weftwork.study.pool.work import PoolItem, PoolOutcome, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from weftwork.study.pool.point import PoolPoint
     from weftwork.study.pool.pool import Task
 
 __all__ = ["Cluster", "connected", "refuse_cluster"]
@@ -92,7 +91,7 @@ class Cluster:
         room = sum(min(cores, memory // self.task_bytes) for cores, memory in self.nodes)
         return max(1, min(points, room))
 
-    def outcomes(self, points: Sequence[PoolPoint], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
+    def outcomes(self, points: Sequence[PoolItem], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
         """Run points on the cluster, in the order in which they end.
 
         Parameters
@@ -198,7 +197,7 @@ def _join_or_start() -> None:
 
 
 def _outcomes(
-    points: Sequence[PoolPoint], mark: Path, workers: int, task: Task, memory_bytes: int
+    points: Sequence[PoolItem], mark: Path, workers: int, task: Task, memory_bytes: int
 ) -> Iterator[PoolOutcome]:
     import ray
     from ray.exceptions import NodeDiedError, OutOfMemoryError, WorkerCrashedError
@@ -207,7 +206,7 @@ def _outcomes(
     remote = ray.remote(num_cpus=1, memory=memory_bytes, max_retries=0)(_work)
     runs, folder = mark.parent, Path.cwd()
     waiting = deque((point, 1) for point in points)
-    under_way: dict[Any, tuple[PoolPoint, int]] = {}
+    under_way: dict[Any, tuple[PoolItem, int]] = {}
     try:
         while waiting or under_way:
             while waiting and len(under_way) < workers:
@@ -235,7 +234,7 @@ def _outcomes(
             ray.cancel(one, force=True)
 
 
-def _work(task: Task, point: PoolPoint, mark: Path, folder: Path, version: str) -> PoolOutcome | _Apart:
+def _work(task: Task, point: PoolItem, mark: Path, folder: Path, version: str) -> PoolOutcome | _Apart:
     """The task of a worker with the same Weftwork and the same folders."""
     machine = os.uname().nodename
     if version != VERSION:

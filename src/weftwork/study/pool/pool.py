@@ -19,13 +19,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.memory import memory_limit, peak_memory_bytes
-from weftwork.study.pool.side_by_side import executor_of
-from weftwork.study.pool.work import PoolOutcome, is_whole, run_point
+from weftwork.study.pool.side_by_side import executor_of, unheard
+from weftwork.study.pool.work import PoolItem, PoolOutcome, is_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from weftwork.study.pool.point import PoolPoint
 
 __all__ = [
     "RETRIES", "Outcomes", "PoolProgress", "Task", "lasting_workers", "lost_outcome", "outcomes_here",
@@ -34,9 +33,9 @@ __all__ = [
 
 RETRIES: Final = 2  # chosen: a run that kills its worker three times, twice of them alone, will do it again
 
-Task = Callable[["PoolPoint", "Path"], PoolOutcome]
+Task = Callable[[Any, "Path"], PoolOutcome]
 # Points, folder of the runs, workers and task to an outcome of each point, in the order in which they end
-Outcomes = Callable[[Sequence["PoolPoint"], "Path", int, Task], Iterator[PoolOutcome]]
+Outcomes = Callable[[Sequence["PoolItem"], "Path", int, Task], Iterator[PoolOutcome]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,12 +74,12 @@ def workers_for(points: int, memory_bytes: int, cores: int | None = None) -> int
 
 
 def run_pool(
-    points: Sequence[PoolPoint],
+    points: Sequence[PoolItem],
     runs: Path,
     *,
     workers: int,
     on_progress: Callable[[PoolProgress], None] | None = None,
-    task: Task = run_point,
+    task: Task,
     outcomes: Outcomes | None = None,
 ) -> Iterator[PoolOutcome]:
     """Run every point without a whole folder.
@@ -120,11 +119,11 @@ def run_pool(
         ended += 1
         told()
         yield outcome
-        if outcome.end == "full":
+        if outcome.is_disk_full:
             return
 
 
-def _tidy(points: Iterable[PoolPoint], runs: Path) -> None:
+def _tidy(points: Iterable[PoolItem], runs: Path) -> None:
     """Remove the remains of an interrupted pool.
 
     These are unfinished folders, and folders of interrupted runs.
@@ -141,7 +140,7 @@ def remove_unfinished(runs: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def outcomes_here(points: Sequence[PoolPoint], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
+def outcomes_here(points: Sequence[PoolItem], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
     """Run points in processes of this machine.
 
     Outcomes come in the order in which the points end.
@@ -174,7 +173,7 @@ class _Lasting:
         self._executor: Any = None
         self._runs: dict[Path, None] = {}
 
-    def outcomes(self, points: Sequence[PoolPoint], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
+    def outcomes(self, points: Sequence[PoolItem], runs: Path, workers: int, task: Task) -> Iterator[PoolOutcome]:
         """As `outcomes_here`."""
         self._runs[runs] = None
         return _outcomes(points, runs, workers, task, self._opened, self.end)
@@ -196,7 +195,7 @@ class _Lasting:
 
 
 def _outcomes(
-    points: Sequence[PoolPoint],
+    points: Sequence[PoolItem],
     runs: Path,
     workers: int,
     task: Task,
@@ -209,14 +208,15 @@ def _outcomes(
     """
     waiting = deque(points)
     while waiting:
-        lost: list[PoolPoint] = []
+        lost: list[PoolItem] = []
         with opened(workers, runs) as executor:
-            under_way: dict[Future[PoolOutcome], PoolPoint] = {}
+            under_way: dict[Future[PoolOutcome], PoolItem] = {}
             while (waiting or under_way) and not lost:
                 while waiting and len(under_way) < workers:
                     point = waiting.popleft()
                     try:
-                        under_way[executor.submit(task, point, runs / point.folder)] = point
+                        with unheard():
+                            under_way[executor.submit(task, point, runs / point.folder)] = point
                     except BrokenExecutor:
                         lost.append(point)
                         break
@@ -236,21 +236,23 @@ def _outcomes(
             yield _alone(point, runs, task)
 
 
-def _alone(point: PoolPoint, runs: Path, task: Task) -> PoolOutcome:
+def _alone(point: PoolItem, runs: Path, task: Task) -> PoolOutcome:
     """Try a point again in its own worker, after another worker died."""
     for tries in range(1, RETRIES + 1):
         if is_whole(runs / point.folder):  # it ended, and its worker died with the others before it could say so
             return PoolOutcome(point=point.place, end="run", tries=tries)
         with _executor(1, runs) as executor:
             try:
-                outcome: PoolOutcome = executor.submit(task, point, runs / point.folder).result()
+                with unheard():
+                    future = executor.submit(task, point, runs / point.folder)
+                outcome: PoolOutcome = future.result()
             except BrokenExecutor:
                 continue
             return replace(outcome, tries=tries + 1)
     return lost_outcome(point)
 
 
-def lost_outcome(point: PoolPoint) -> PoolOutcome:
+def lost_outcome(point: PoolItem) -> PoolOutcome:
     """The outcome of a point whose worker died each time."""
     times = RETRIES + 1
     text = f"its worker died {times} times, perhaps for lack of memory; run it alone with: {point.command}"

@@ -1,34 +1,41 @@
-"""The task of a worker: run one point as ``weftwork run`` does.
+"""The points of a pool, how each ended, and what a worker does before its first.
 
-It sends back how the run ended.
-
-What is the user's mistake, or a full disk, comes home as an outcome, so that one point never ends the others.
+Leaves out: what is done with a point (`weftwork.study.record.point_run`).
 """
 
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal, Protocol
 
-from weftwork.base.errors import CodeError, ConfigError, EngineError
+from weftwork.base.errors import ConfigError
+from weftwork.base.sharing import share
 from weftwork.store.runs import open_run
-from weftwork.study.pool.point import scenario_of
-from weftwork.study.prepare.shared_parts import share
-from weftwork.study.run.run import run_beside
 
-if TYPE_CHECKING:
-    from weftwork.study.pool.point import PoolPoint
-
-__all__ = ["PoolOutcome", "begin_worker", "is_whole", "run_point"]
+__all__ = ["PoolItem", "PoolOutcome", "begin_worker", "is_whole"]
 
 _SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2), Linux: a worker whose parent was killed ends at once
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class PoolItem(Protocol):
+    """Something to be done once, whose result is a folder."""
+
+    @property
+    def place(self) -> int:
+        """Number in the pool, which orders the folders."""
+
+    @property
+    def folder(self) -> str:
+        """Name of its folder."""
+
+    @property
+    def command(self) -> str:
+        """The command that does it alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +57,21 @@ class PoolOutcome:
     reason: str = ""
     is_kept: bool = False
     tries: int = 1
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether the folder of the point is whole."""
+        return self.end == "run"
+
+    @property
+    def is_disk_full(self) -> bool:
+        """Whether the disk had no room, so that the pool has to end."""
+        return self.end == "full"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the point may succeed in another attempt: it is not the scenario that is wrong."""
+        return self.end in {"failed", "lost"}
 
 
 def begin_worker(parent: int) -> None:
@@ -80,42 +102,6 @@ def is_whole(folder: Path) -> bool:
     if not folder.is_dir():
         return False
     try:
-        return open_run(folder).status != "interrupted"
+        return not open_run(folder).ending.is_by_hand
     except ConfigError:  # damaged after it was written
         return False
-
-
-def run_point(point: PoolPoint, folder: Path) -> PoolOutcome:
-    """Run a point and write its folder.
-
-    Parameters
-    ----------
-    point : that has no whole folder yet
-    folder : its own, which does not exist
-    """
-    try:
-        scenario = scenario_of(point)
-        if scenario is None:
-            text = f"{point.file}, or a file that it names, has changed since the sweep began; start a new one"
-            return PoolOutcome(point=point.place, end="refused", reason=text)
-        run_beside(scenario, folder, what_if=point.what_if)
-    except ConfigError as error:
-        if _is_full(error.__cause__):
-            return PoolOutcome(point=point.place, end="full", reason=str(folder.parent))
-        reason = "; ".join(f"{mistake.path}: {mistake.text}" for mistake in error.mistakes)
-        return PoolOutcome(point=point.place, end="refused", reason=reason)
-    except CodeError as error:
-        return PoolOutcome(point=point.place, end="refused", reason=str(error))
-    except EngineError as error:
-        return PoolOutcome(point=point.place, end="failed", reason=f"an error of Weftwork itself: {error}")
-    except MemoryError:
-        return PoolOutcome(point=point.place, end="failed", reason="it took more memory than there is")
-    except OSError as error:
-        if not _is_full(error):
-            raise
-        return PoolOutcome(point=point.place, end="full", reason=str(folder.parent))
-    return PoolOutcome(point=point.place, end="run")
-
-
-def _is_full(error: BaseException | None) -> bool:
-    return isinstance(error, OSError) and error.errno in _FULL

@@ -1,4 +1,4 @@
-"""Caveats about shortest routes that bend around faults.
+"""Notes about shortest routes that bend around faults.
 
 Such a route goes down and up again.
 
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, format_quantity
 from weftwork.engine.instants import lower_faults
-from weftwork.engine.packet_input import Instant
+from weftwork.engine.rows.fabric import Instant
 from weftwork.spec.fabric import HOST
+from weftwork.spec.fault_changes import ChangedState
+from weftwork.spec.routings import ROUTINGS
 from weftwork.topology.valleys import is_tiered, leaves_below, leaves_left, valleys
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from weftwork.base.findings import Findings
     from weftwork.engine.instants import Fault
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.scenario.scenario import Scenario
@@ -33,17 +35,18 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.faults import Occurrence
     from weftwork.topology.valleys import Valleys
 
-__all__ = ["bent_route_caveats"]
+__all__ = ["note_bent_routes"]
 
 MOST_WORK: Final = 1 << 23  # chosen: ports x words of 64 leaves of all searches together, some seconds
 
 
-def bent_route_caveats(
-    scenario: Scenario, fabric: Fabric, transport: Transport, occurrences: Sequence[Occurrence]
-) -> dict[str, Caveat]:
-    """Warn about leaves whose shortest routes have a valley after faults.
+def note_bent_routes(
+    scenario: Scenario, fabric: Fabric, transport: Transport, occurrences: Sequence[Occurrence], findings: Findings
+) -> None:
+    """Note leaves whose shortest routes have a valley after faults.
 
-    Routes know of the faults then.
+    Routes know of the faults then. There is no note where nothing can wait in a circle, routes are not all shortest
+    paths, no link between switches goes down, or no route has a valley.
 
     Parameters
     ----------
@@ -51,24 +54,22 @@ def bent_route_caveats(
     fabric : as it is without faults
     transport : whose classes lose nothing to full buffers, or may
     occurrences : what happens
-
-    Returns
-    -------
-    empty where nothing can wait in a circle, routes are not all shortest paths, no link between switches goes down, or
-    no route has a valley
+    findings : take the note
     """
     is_lossless = bool(transport.lossless_priorities) or transport.link_credits
-    if not is_lossless or scenario.fabric.routing != "shortest" or not is_tiered(fabric):
-        return {}
-    faults = [fault for occurrence in occurrences for fault in occurrence.faults if fault.event in {"down", "up"}]
+    has_all = ROUTINGS[scenario.fabric.routing].paths == "every shortest"
+    if not is_lossless or not has_all or not is_tiered(fabric):
+        return
+    happened = [fault for occurrence in occurrences for fault in occurrence.faults]
+    faults = [fault for fault in happened if fault.change.sets is ChangedState.WORKS]
     if not faults:
-        return {}
+        return
     found = list(_bent(fabric, faults))
     if not found:
-        return {}
+        return
     at_ps, worst = max(found, key=lambda one: (one[1].pairs_bent, -one[0]))
     text = f"after the fault at {format_quantity(DURATION, at_ps)}, {_words(worst)}"
-    return caveats_by_subject([Caveat(subject="fabric.routing", kind="note", text=text)])
+    findings.note("fabric.routing", "note", text)
 
 
 def _bent(fabric: Fabric, faults: Sequence[Fault]) -> Iterator[tuple[int, Valleys]]:

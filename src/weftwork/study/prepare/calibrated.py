@@ -58,13 +58,13 @@ def calibration_of(scenario: Scenario) -> Calibration | None:
     if scenario.calibration is None:
         return None
     found = read_calibration(Path(scenario.calibration))
-    workload = "training" if scenario.trainings else "collective"
+    workload = scenario.workload_kind.calibrated_as
     used = [name for name in found.values if workload in CONSTANTS[name].workloads]
-    if scenario.collective is not None and scenario.collective.protocol == "none":
+    if not scenario.has_library_latencies:
         used = [name for name in used if name == "network_efficiency"]
     if not used:
-        what = "a training job" if workload == "training" else "a collective"
-        if scenario.collective is not None and scenario.collective.protocol == "none":
+        what = scenario.workload_kind.noun
+        if not scenario.has_library_latencies:
             what = "a collective with protocol none"
         text = f"changes nothing: {what} uses none of the constants of {found.file} ({', '.join(found.values)})"
         raise ConfigError(scenario.source, [scenario.mistake("calibration", text)])
@@ -140,12 +140,12 @@ def calibration_caveats(scenario: Scenario, calibration: Calibration | None) -> 
     """
     if calibration is None:
         return {}
-    workload = "training" if scenario.trainings else "collective"
+    workload = scenario.workload_kind.calibrated_as
     constants = calibration.constants_of(workload)
     words = f"constants of {Path(calibration.file).name}, fitted on {calibration.words}: {constants}"
     found = [Caveat(subject="calibration", kind="note", text=words)]
     fields = {name for section in scenario.trainings for name in section.software.fields}
-    bare = scenario.collective is not None and scenario.collective.protocol == "none"
+    bare = not scenario.has_library_latencies
     for name in calibration.values:
         text = ""
         if workload not in CONSTANTS[name].workloads:

@@ -14,26 +14,31 @@ import numpy as np
 
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.folder import is_path
 from weftwork.base.grammar import plural
+from weftwork.spec.scenario.workload import usual_algorithm
 from weftwork.study.prepare.calibrated import calibrated_figures, latency_scale, network_efficiency
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.catalogue import ALGORITHMS, schedule
 from weftwork.workload.collectives.closed_form import OPERATIONS, GroupShape, Method, alone, latencies, methods
+from weftwork.workload.collectives.crossed import crossed
 from weftwork.workload.collectives.fabric_lattice import LatticePlaces, NoLattice, in_order, lattice_of, lattice_rates
 from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
 from weftwork.workload.collectives.group_time import chosen_over_groups, group_ranks, group_rates
 from weftwork.workload.collectives.lattice_streams import LOOPS
 from weftwork.workload.collectives.lattice_time import chosen_on_lattice
+from weftwork.workload.collectives.method_catalogue import latency_method, method_of
 from weftwork.workload.collectives.program import program
 from weftwork.workload.collectives.protocols import PROTOCOLS, software
 from weftwork.workload.collectives.tuner import chosen_method
-from weftwork.workload.placement import PLACEMENTS, scattered, with_nvlink_switches
+from weftwork.workload.placement import placed, scattered, with_nvlink_switches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from weftwork.base.findings import Findings
     from weftwork.spec.calibration import Calibration
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job, Placement
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
     from weftwork.workload.collectives.figures import CollectiveFigures
     from weftwork.workload.collectives.lattice import Lattice
 
-__all__ = ["collective_job", "domain_ranks", "fabric_figures", "method_used", "nvlink_domains", "port_rate_bps"]
+__all__ = ["collective_job", "domain_ranks", "fabric_figures", "method_used", "nvlink_domains"]
 
 NO_DOMAINS: Final = Caveat(
     subject="collective.placement",
@@ -53,14 +58,20 @@ _LATENCIES = ("base_latency_ps", "local_step_latency_ps", "step_latency_ps")
 
 
 def collective_job(
-    section: CollectiveSection, fabric: Fabric, *, seed: int, calibration: Calibration | None = None
-) -> tuple[Job, dict[str, Caveat]]:
-    """Make the job of a collective, with the caveats of its software.
+    section: CollectiveSection,
+    fabric: Fabric,
+    findings: Findings,
+    *,
+    seed: int,
+    calibration: Calibration | None = None,
+) -> Job:
+    """Make the job of a collective.
 
     Parameters
     ----------
     section : of a scenario that has been checked
     fabric : whose GPUs take part
+    findings : take notes on its software, its placement, and the choices of ``auto``
     seed : of a random placement
     calibration : constants of the user's own; None: none
 
@@ -75,7 +86,7 @@ def collective_job(
             "collective",
             [Mistake(path="collective.gpus", text=text, fix=str(fabric.gpus) if fabric.gpus > 1 else None)],
         )
-    placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
+    placement = placed(fabric, ranks, section, seed=seed)
     section, chosen = _with_method(section, fabric, placement, calibration)
     lattice = None
     if ALGORITHMS.load(section.algorithm or "").needs_lattice:
@@ -89,7 +100,8 @@ def collective_job(
     found = schedule(section.algorithm or "", call)
     if found.switches:
         placement, _ = with_nvlink_switches(fabric, placement)
-    return found.job(placement), caveats | chosen
+    findings.note_each([*caveats.values(), *chosen.values()])
+    return found.job(placement)
 
 
 def method_used(
@@ -109,37 +121,25 @@ def method_used(
     """
     if "auto" in {section.algorithm, section.protocol}:
         ranks = fabric.gpus if section.gpus is None else section.gpus
-        placement = PLACEMENTS[section.placement](fabric, ranks, seed=seed)
+        placement = placed(fabric, ranks, section, seed=seed)
         section = _with_method(section, fabric, placement, calibration)[0]
     return ALGORITHMS.load(section.algorithm or "").name, section.protocol
 
 
-def fabric_figures(fabric: Fabric) -> CollectiveFigures:
-    """Figures of collectives on a fabric, from its first host.
+def fabric_figures(fabric: Fabric, placement: Placement) -> CollectiveFigures:
+    """Figures of collectives of a job on a fabric, with the server and the NIC of its first host.
 
     Parameters
     ----------
-    fabric : of servers
+    fabric, placement : of the job
     """
-    node = int(fabric.hosts[0])
+    node, path = int(fabric.hosts[0]), crossed(fabric, placement)
     return collective_figures(
         fabric.servers[0],
-        nic_port_rate_bps=port_rate_bps(fabric),
+        nic_port_rate_bps=path.port_bps,
         nic=fabric.nics[fabric.node_device[node]].name,
-        network_latency_ps=path_latency_ps(fabric),
+        network_latency_ps=path_latency_ps(path),
     )
-
-
-def port_rate_bps(fabric: Fabric) -> int:
-    """Rate of one NIC port, by its link or host interface.
-
-    Of different ports, the slowest.
-    """
-    ports = fabric.ports
-    node = int(fabric.hosts[0])
-    link_bps = int(fabric.links["rate_bps"][ports.link[ports.base[node] : ports.base[node + 1]]].min())
-    pcie_bps = fabric.nics[fabric.node_device[node]].pcie_rate_bps
-    return min(link_bps, pcie_bps) if pcie_bps else link_bps
 
 
 def _with_method(
@@ -152,23 +152,21 @@ def _with_method(
     ranks, domain = len(placement.host), domain_ranks(fabric, placement)
     group = GroupShape(members=ranks, per_domain=domain, domain_gpus=max(domain, fabric.servers[0].nvlink_domain_gpus))
     if section.algorithm == "auto":
-        found = _on_direct_network(section, group, fabric, placement, calibration)
-        return _as_nccl(section, group, fabric, calibration) if found is None else found
+        with ALGORITHMS.blaming(section.candidate or ""):
+            found = _on_direct_network(section, group, fabric, placement, calibration)
+            return _as_nccl(section, group, fabric, placement, calibration) if found is None else found
     if section.protocol != "auto":
         return section, {}
-    figures = calibrated_figures(fabric_figures(fabric), calibration)
+    figures = calibrated_figures(fabric_figures(fabric, placement), calibration)
     scales = {
         "network_efficiency": network_efficiency(calibration),
         "latency_scale": latency_scale(calibration),
     }
     name = ALGORITHMS.load(section.algorithm or "").name
     is_known = section.operation in OPERATIONS and ranks > 1
-    ways = methods(section.operation, group, figures) if is_known else ()
-    timed = [
-        alone(section.operation, way, group, section.size_bytes, figures, **scales)
-        for way in ways
-        if way.algorithm == name
-    ]
+    ways = _ways(section, group, figures) if is_known else []
+    with ALGORITHMS.blaming(section.algorithm or ""):
+        timed = [alone(section.operation, way, group, section.size_bytes, figures, **scales) for way in ways]
     if not timed:
         text = f"found 'auto', but {section.operation} by {name} has no closed form from which to choose a protocol"
         wanted = "wanted simple, ll128, ll or none"
@@ -176,6 +174,18 @@ def _with_method(
     protocol = min(timed, key=lambda one: one.time_ps).method.protocol
     text = f"auto took {protocol}, the fastest of {name} at {section.size_bytes:,} bytes by the closed form"
     return section.model_copy(update={"protocol": protocol}), _note("collective.protocol", text)
+
+
+def _ways(section: CollectiveSection, group: GroupShape, figures: CollectiveFigures) -> list[Method]:
+    """The methods of an algorithm among whose protocols ``auto`` chooses."""
+    label = section.algorithm or ""
+    if not is_path(label):
+        return [way for way in methods(section.operation, group, figures) if way.algorithm == label]
+    timed = method_of(label)
+    if timed is None or section.operation not in ALGORITHMS.load(label).operations:
+        return []
+    protocols = PROTOCOLS if timed.has_all_protocols else ("simple",)
+    return [Method(algorithm=label, protocol=protocol) for protocol in protocols]
 
 
 def _on_direct_network(
@@ -192,7 +202,7 @@ def _on_direct_network(
     """
     if fabric.direct is None or group.per_domain > 1 or section.operation not in LOOPS:
         return None
-    figures = calibrated_figures(fabric_figures(fabric), calibration)
+    figures = calibrated_figures(fabric_figures(fabric, placement), calibration)
     own = tuple(PROTOCOLS) if section.protocol in {"simple", "auto"} else (section.protocol,)
     known: dict[str, Any] = {"protocols": own, "latency_scale": latency_scale(calibration)}
     places = lattice_of(fabric, placement)
@@ -200,23 +210,86 @@ def _on_direct_network(
     groups = group_rates(fabric, placement, members) if members > 1 else None
     if isinstance(places, LatticePlaces):
         rates = lattice_rates(fabric, placement)
+        own_files, passed_by = _candidates(section, "on_lattice")
+        known["own"] = own_files
         at, _ = chosen_on_lattice(section.operation, places.lattice, section.size_bytes, rates, group, figures, **known)
         name, keys, protocol = at.algorithm, at.options, at.protocol
         where = f"a box of {places.lattice.words}"
     elif groups is not None:
+        own_files, passed_by = _candidates(section, "over_groups")
+        known["own"] = own_files
         over, _ = chosen_over_groups(section.operation, section.size_bytes, groups, group, figures, **known)
-        name, keys, protocol = "hierarchical", over.options, over.protocol
+        name, keys, protocol = over.algorithm, dict(over.options), over.protocol
         where = f"{plural(groups.groups, 'group')} of {plural(members, 'GPU')}"
     else:
         return None
-    update = {"algorithm": name, "options": ALGORITHMS[name].options(**keys), "protocol": protocol, "chunks": 1}
-    words = ", ".join([name, *(f"{key} {value}" for key, value in keys.items()), protocol])
-    text = f"auto took {words} at {section.size_bytes:,} bytes, the fastest by the closed form on {where}"
+    offer = ALGORITHMS.load(name)
+    update = {"algorithm": name, "options": offer.options(**keys), "protocol": protocol, "chunks": 1}
+    words = ", ".join([offer.name, *(f"{key} {value}" for key, value in keys.items()), protocol])
+    text = f"auto took {words} at {section.size_bytes:,} bytes, the fastest by the closed form on {where}{passed_by}"
     return section.model_copy(update=update), _note("collective.algorithm", text)
 
 
+def _candidates(section: CollectiveSection, form: str) -> tuple[tuple[str, ...], str]:
+    """The algorithm of a user's own among which ``auto`` chooses, if it can be judged, and words if it cannot.
+
+    Parameters
+    ----------
+    section : of the scenario
+    form : the field of an algorithm that says how its time is estimated here
+    """
+    if section.candidate is None:
+        return (), ""
+    offer = ALGORITHMS.load(section.candidate)
+    if section.operation not in offer.operations:
+        return (), f"; {offer.name} was not judged: it does no {section.operation}"
+    if getattr(offer, form) is None:
+        return (), f"; {offer.name} was not judged: it offers no {form}, which says how its time is estimated"
+    return (section.candidate,), ""
+
+
+def _own_on_tree(
+    section: CollectiveSection,
+    taken: Method,
+    group: GroupShape,
+    figures: CollectiveFigures,
+    calibration: Calibration | None,
+) -> tuple[Method | None, str]:
+    """The method of a user's own where it is faster than NCCL's choice by the closed form, and words about both.
+
+    Parameters
+    ----------
+    section : of the scenario
+    taken : NCCL's choice
+    group, figures : of the job
+    calibration : constants of the user's own; None: none
+    """
+    files, passed_by = _candidates(section, "method")
+    if not files:
+        return None, passed_by
+    scales = {"network_efficiency": network_efficiency(calibration), "latency_scale": latency_scale(calibration)}
+    own = _ways(section.model_copy(update={"algorithm": files[0]}), group, figures)
+    if section.protocol not in {"simple", "auto", "none"}:
+        own = [way for way in own if way.protocol == section.protocol]
+    name = ALGORITHMS.load(files[0]).name
+    if not own:
+        return None, f"; {name} was not judged: it has no protocol {section.protocol}"
+    known, *timed = (
+        alone(section.operation, way, group, section.size_bytes, figures, **scales) for way in (taken, *own)
+    )
+    best = min(timed, key=lambda one: one.time_ps)
+    of_own, of_nccl = (f"{one.time_ps / 1e6:.4g} us" for one in (best, known))
+    if best.time_ps < known.time_ps:
+        return best.method, f" by the closed form, {of_own} against {of_nccl} of {taken.algorithm}, which NCCL takes"
+    return None, f"; {name} would take {of_own} by the closed form, against {of_nccl}"
+
+
 def _as_nccl(
-    section: CollectiveSection, group: GroupShape, fabric: Fabric, calibration: Calibration | None
+    section: CollectiveSection,
+    group: GroupShape,
+    fabric: Fabric,
+    placement: Placement,
+    calibration: Calibration | None,
 ) -> tuple[CollectiveSection, dict[str, Caveat]]:
     """The section with the method of NCCL's tuner.
 
@@ -224,13 +297,21 @@ def _as_nccl(
     """
     own = None if section.protocol in {"simple", "auto", "none"} else section.protocol
     if section.operation not in OPERATIONS or group.members < 2:
-        name = "direct" if section.operation == "send-receive" else "ring"
+        name = usual_algorithm(section.operation)
         protocol = "simple" if section.protocol == "auto" else section.protocol
         update = {"algorithm": name, "options": ALGORITHMS[name].options(), "protocol": protocol}
         text = f"auto took {name}: the choice of NCCL for {section.operation} is not modelled"
+        text += "" if section.candidate is None else "; an algorithm of your own was not judged"
         return section.model_copy(update=update), _note("collective.algorithm", text)
-    figures = calibrated_figures(fabric_figures(fabric), calibration)
+    figures = calibrated_figures(fabric_figures(fabric, placement), calibration)
     method = chosen_method(section.operation, group, section.size_bytes, figures, protocol=own)
+    own_method, words = _own_on_tree(section, method, group, figures, calibration)
+    if own_method is not None:
+        offer = ALGORITHMS.load(own_method.algorithm)
+        protocol = "none" if section.protocol == "none" else own_method.protocol
+        update = {"algorithm": own_method.algorithm, "options": offer.options(), "protocol": protocol}
+        text = f"auto took {offer.name}, {own_method.protocol} at {section.size_bytes:,} bytes{words}"
+        return section.model_copy(update=update), _note("collective.algorithm", text)
     found = program(method, group, section.size_bytes, figures, own_channels=section.channels)
     name = found.method.algorithm
     inner = {} if found.method.inner is None else {"inner": found.method.inner}
@@ -253,7 +334,7 @@ def _as_nccl(
             for name in _LATENCIES
             if getattr(section, name) is None
         }
-    text = f"auto took {name}, {found.method.protocol} at {section.size_bytes:,} bytes, as NCCL's tuner does"
+    text = f"auto took {name}, {found.method.protocol} at {section.size_bytes:,} bytes, as NCCL's tuner does{words}"
     text += "" if found.note is None else f"; {found.note}"
     uncertain = {} if section.protocol == "none" else software(method.protocol, method.algorithm).caveats
     return section.model_copy(update=update), _note("collective.algorithm", text) | uncertain
@@ -277,12 +358,11 @@ def _call(
     known: dict[str, Any] = {name: own for name, own in given.items() if own is not None}
     caveats: dict[str, Caveat] = {}
     if section.protocol != "none":
-        name = ALGORITHMS.load(section.algorithm or "").name
         inner = getattr(section.options, "inner", None)
-        usual = software(section.protocol, "nvls-tree" if inner == "nvls" else name)
-        figures = calibrated_figures(fabric_figures(fabric), calibration)
+        method = Method(algorithm=section.algorithm or "", protocol=section.protocol, inner=inner)
+        usual = software(section.protocol, latency_method(method))
+        figures = calibrated_figures(fabric_figures(fabric, placement), calibration)
         group = GroupShape(members=ranks, per_domain=domain, domain_gpus=domain)
-        method = Method(algorithm=name, protocol=section.protocol, inner=inner)
         taken = latencies(method, section.operation, group, section.size_bytes, figures)
         scale = latency_scale(calibration)
         known = {name: round(scale * getattr(taken, name)) for name in _LATENCIES} | known
@@ -308,11 +388,11 @@ def _call(
         nic_columns=placement.nics.shape[1],
         **known,
     )
-    placed = scattered(section.placement, "collective.placement")
-    if unused and placed:
-        text = "; ".join(one["collective.placement"].text for one in (placed, unused))
-        placed = caveats_by_subject([replace(NO_DOMAINS, text=text)])
-    return call, caveats | unused | placed
+    alone = scattered(section.placement, "collective.placement")
+    if unused and alone:
+        text = "; ".join(one["collective.placement"].text for one in (alone, unused))
+        alone = caveats_by_subject([replace(NO_DOMAINS, text=text)])
+    return call, caveats | unused | alone
 
 
 def _is_given(key: str, given: Mapping[str, int | None]) -> bool:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.engine.instants import link_states
@@ -25,6 +24,7 @@ from weftwork.spec.engineering import PathProblem, Planned
 from weftwork.spec.fabric import HOST
 from weftwork.spec.job import Arrivals
 from weftwork.spec.routing import EVERY_CHANNEL, MOST_PATHS, Pin
+from weftwork.spec.routings import ROUTINGS
 from weftwork.spec.scenario.choices import SCHEMES
 from weftwork.study.prepare.traffic_matrix import traffic_matrix
 from weftwork.topology.candidate_paths import candidate_paths
@@ -33,6 +33,7 @@ from weftwork.topology.routing import attachments
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from weftwork.base.findings import Findings
     from weftwork.engine.instants import LinkState
     from weftwork.policies.interface import PathSelection, PortSelection
     from weftwork.policies.load import LoadedPolicy
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.faults import Occurrence
     from weftwork.study.prepare.traffic_matrix import TrafficMatrix
 
-__all__ = ["Computed", "Engineering", "engineering_caveats", "engineering_mistakes", "planned_paths"]
+__all__ = ["Computed", "Engineering", "check_engineering", "note_engineering", "planned_paths"]
 
 MOST_PAIRS: Final = 1 << 18  # chosen: an all-to-all of 512 hosts; a scheme takes about a minute for them
 _KEY: Final = "fabric.engineering"
@@ -98,25 +99,24 @@ class Engineering:
         return tuple(one.at_ps for one in self.computed[1:])
 
 
-def engineering_mistakes(scenario: Scenario, policies: Mapping[str, LoadedPolicy]) -> list[Mistake]:
+def check_engineering(scenario: Scenario, policies: Mapping[str, LoadedPolicy], findings: Findings) -> None:
     """Find policies that would leave the planned paths.
 
     Parameters
     ----------
     scenario : its section ``fabric.engineering``
     policies : by kind
+    findings : take them
     """
     if scenario.fabric.engineering is None:
-        return []
+        return
     path, port = policies["path_selection"], policies["port_selection"]
-    mistakes: list[Mistake] = []
     if cast("PathSelection", path.plugin).spreads != "constant":
         text = f"planned paths are found by the entropy of a queue pair, which '{path.name}' changes; take ecmp"
-        mistakes.append(Mistake(path="transport.path_selection", text=text, fix="ecmp"))
+        findings.wrong("transport.path_selection", text, "ecmp")
     if cast("PortSelection", port.plugin).layer_by_word:
         text = f"'{port.name}' chooses among layers of paths by itself and would leave the planned paths; take ecmp"
-        mistakes.append(Mistake(path="transport.port_selection", text=text, fix="ecmp"))
-    return mistakes
+        findings.wrong("transport.port_selection", text, "ecmp")
 
 
 def planned_paths(
@@ -192,7 +192,7 @@ class _Controller:
     ) -> None:
         self._section, self._fabric, self._matrix = section, fabric, matrix
         self._seed, self._paths = scenario.engine.seed, _usual_paths(scenario)
-        self._up_down = scenario.fabric.routing == "up-down"
+        self._up_down = ROUTINGS[scenario.fabric.routing].paths == "up then down"
         self._known: dict[tuple[bytes, bytes], tuple[tuple[tuple[int, ...], ...], Computed]] = {}
         self.most_candidates = 0
         ports = fabric.ports
@@ -332,19 +332,19 @@ class _Controller:
 
 def _usual_paths(scenario: Scenario) -> int:
     section = scenario.fabric
-    return (section.paths or 0) if section.routing == "k-shortest" else 0
+    return (section.paths or 0) if ROUTINGS[section.routing].paths == "several" else 0
 
 
-def engineering_caveats(found: Engineering | None) -> dict[str, Caveat]:
-    """Notes on planned paths for the user.
+def note_engineering(found: Engineering | None, findings: Findings) -> None:
+    """Note what a user should know of planned paths.
 
     Parameters
     ----------
     found : None where paths are not planned
     """
     if found is None:
-        return {}
-    caveats = [Caveat(subject=_KEY, kind="note", text=_words(found))]
+        return
+    findings.note(_KEY, "note", _words(found))
     limits = [one for one in found.computed if one.planned.limit]
     if limits:
         worst = max(limits, key=_gap)
@@ -352,14 +352,13 @@ def engineering_caveats(found: Engineering | None) -> dict[str, Caveat]:
         text = f"the {worst.planned.limit} ended a search for paths early; the load of the most loaded link is {gap}"
         if any(one.planned.depends_on_machine for one in limits):
             text += "; another machine may choose other paths: pin the paths in planned_paths.yaml of the run folder"
-        caveats.append(Caveat(subject=f"{_KEY}.scheme", kind="approximate", text=text))
+        findings.note(f"{_KEY}.scheme", "approximate", text)
     if found.most_candidates >= MOST_PATHS:
         text = f"the candidates of two switches are {MOST_PATHS} of their shortest paths; there may be more"
-        caveats.append(Caveat(subject="fabric.paths", kind="approximate", text=text))
+        findings.note("fabric.paths", "approximate", text)
     if found.knows_arrivals:
         text = "paths are planned from all messages of the run, even random ones; no real controller knows these"
-        caveats.append(Caveat(subject=f"{_KEY}.interval", kind="approximate", text=text))
-    return caveats_by_subject(caveats)
+        findings.note(f"{_KEY}.interval", "approximate", text)
 
 
 def _gap(one: Computed) -> float:

@@ -11,7 +11,7 @@ Leaves out: how long a run takes, which its progress tells; memory that a policy
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,16 +19,14 @@ import numpy as np
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.memory import memory_limit, memory_words
-from weftwork.policies.routings import ROUTINGS
+from weftwork.spec.fidelities import FIDELITIES
 from weftwork.spec.job import Arrivals, Loop, Send
 from weftwork.spec.peers import peers_of
-from weftwork.spec.scenario.choice import PatternInput
-from weftwork.spec.scenario.choices import PATTERNS
-from weftwork.spec.scenario.kinds import Whole
-from weftwork.spec.scenario.rows import rows_of
+from weftwork.spec.routings import ROUTINGS
+from weftwork.study.prepare.engine import ENGINES
 from weftwork.study.prepare.lowered import folds
-from weftwork.study.prepare.queue_pairs import queue_pairs_of_patterns
 from weftwork.study.prepare.recording import TIMELINE_BINS, TIMELINE_ROWS
+from weftwork.study.prepare.workload import ROADS
 from weftwork.topology.build import counting_keys, fabric_size
 from weftwork.topology.devices import node_of
 from weftwork.topology.routing import attachments
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job, Operation
     from weftwork.spec.scenario.scenario import Scenario
-    from weftwork.spec.scenario.topology import FabricSize
     from weftwork.study.prepare.job_volume import Volume
     from weftwork.study.prepare.prepared import Prepared
 
@@ -113,32 +110,8 @@ def amounts_asked(scenario: Scenario) -> Amounts:
     if size is None:
         return Amounts()
     gpus = size.hosts * node_of(scenario.fabric.node)[0].server.gpus
-    ranks = size.hosts
-    if scenario.collective is not None:
-        ranks = scenario.collective.gpus or gpus
-    elif scenario.trainings:
-        ranks = sum(section.gpus or gpus for section in scenario.trainings)
-    found = Amounts(nodes=size.nodes, links=size.links, leaves=size.leaves, ranks=ranks)
-    return replace(found, **_traffic_asked(scenario, size))
-
-
-def _traffic_asked(scenario: Scenario, size: FabricSize) -> dict[str, int]:
-    section = scenario.traffic
-    if section is None:
-        return {}
-    pattern = PATTERNS.load(section.pattern)
-    if pattern.size is None or size.hosts < 2:  # the pattern itself refuses a lonely host
-        return {}
-    given = PatternInput(
-        hosts=size.hosts,
-        host_rate_bps=1,
-        seed=scenario.engine.seed,
-        priority=-1,
-        queue_pairs=queue_pairs_of_patterns(scenario),
-    )
-    with PATTERNS.blaming(section.pattern):
-        told = pattern.size(section.options, given)
-    return {"messages": told.messages, "queue_pairs": told.queue_pairs, "payload_bytes": told.payload_bytes}
+    counts = ROADS[scenario.workload_kind.name].count_asked(scenario, size, gpus)
+    return Amounts(nodes=size.nodes, links=size.links, leaves=size.leaves, **counts)
 
 
 def amounts_of(scenario: Scenario, fabric: Fabric, job: Job, sent: Volume | None) -> Amounts:
@@ -163,7 +136,7 @@ def amounts_of(scenario: Scenario, fabric: Fabric, job: Job, sent: Volume | None
         ranks=job.ranks,
         messages=0 if sent is None else sent.messages,
         queue_pairs=0 if sent is None else _queue_pairs(job),
-        payload_bytes=0 if scenario.engine.fidelity == "flow" else round(_between_hosts(job)),
+        payload_bytes=round(_between_hosts(job)) if FIDELITIES[scenario.engine.fidelity].has_packets else 0,
         operations=operations,
         steps=steps,
         sampled=_sampled(scenario, fabric, job),
@@ -254,7 +227,7 @@ def _connections(operations: tuple[Operation, ...], turns: int, peers: dict[tupl
 def _sampled(scenario: Scenario, fabric: Fabric, job: Job) -> int:
     """Flows and ports with a time series."""
     wanted = scenario.engine.record
-    if scenario.engine.fidelity != "packet":
+    if not FIDELITIES[scenario.engine.fidelity].has_series:
         return 0
     each = 2 + len(wanted.state or ())  # rate, window, and fields of the policies' states
     flows = {"all": each * _queue_pairs(job), "none": 0}.get(str(wanted.flows), each * len(wanted.flows))
@@ -270,13 +243,13 @@ def estimate(scenario: Scenario, amounts: Amounts) -> Estimate:
     scenario : its fidelity
     amounts : of `amounts_asked` or `amounts_of`
     """
-    is_flow = scenario.engine.fidelity == "flow"
+    fidelity, engine = FIDELITIES[scenario.engine.fidelity], ENGINES[scenario.engine.fidelity]
     hops = _packet_hops(scenario, amounts)
     ports = 2 * amounts.links
-    rows = min(BUSY * min(TIMELINE_ROWS, TIMELINE_BINS * ports), float("inf") if is_flow else hops)
-    terms = _FLOW if is_flow else _PACKET
-    if folds(scenario):
-        terms, rows = _FOLDED, 0
+    rows = min(BUSY * min(TIMELINE_ROWS, TIMELINE_BINS * ports), hops if fidelity.has_packets else float("inf"))
+    terms = engine.memory_bytes
+    if engine.folded_memory_bytes is not None and folds(scenario):
+        terms, rows = engine.folded_memory_bytes, 0
     fixed = terms["process"] + (_GOODPUT_BYTES if scenario.reliability is not None else 0)
     parts = {
         "fabric": terms["link"] * amounts.links + terms["route"] * amounts.nodes * amounts.leaves,
@@ -289,7 +262,9 @@ def estimate(scenario: Scenario, amounts: Amounts) -> Estimate:
         "series": _SAMPLE_BYTES * _samples(amounts.sampled),
     }
     whole = {name: round(size) for name, size in sorted(parts.items(), key=lambda one: -one[1])}
-    work, unit = (hops, "packet-hops") if not is_flow else (max(amounts.messages, amounts.steps), "messages and steps")
+    work, unit = hops, "packet-hops"
+    if not fidelity.has_packets:
+        work, unit = max(amounts.messages, amounts.steps), "messages and steps"
     return Estimate(
         memory_bytes=round(fixed) + sum(whole.values()),
         work=round(work),
@@ -299,19 +274,6 @@ def estimate(scenario: Scenario, amounts: Amounts) -> Estimate:
     )
 
 
-# Bytes for one of each, fitted; `benchmarks/run_memory.py` prints the measurements and how far off the sum is
-_PACKET: Final = {
-    "process": 306e6, "link": 2_570, "route": 8.1, "rank": 300, "message": 318, "queue_pair": 1_120, "operation": 416,
-    "step": 0, "row": 185,
-}  # fmt: skip
-_FLOW: Final = {
-    "process": 208e6, "link": 1_130, "route": 0, "rank": 1_500, "message": 410, "queue_pair": 740, "operation": 200,
-    "step": 0, "row": 0,
-}  # fmt: skip
-_FOLDED: Final = {
-    "process": 220e6, "link": 750, "route": 0, "rank": 100, "message": 0, "queue_pair": 0, "operation": 416,
-    "step": 215, "row": 0,
-}  # fmt: skip
 _SAMPLE_BYTES: Final = 89
 _GOODPUT_BYTES: Final = 20e6
 
@@ -391,15 +353,4 @@ def _keys(scenario: Scenario, part: str) -> list[str]:
         return ["engine.record.flows", "engine.record.ports"] if part == "series" else ["fabric.hosts"]
     if part == "fabric":
         return [f"fabric.{key}" for key in counting_keys(scenario.fabric)] or ["fabric"]
-    if scenario.traffic is not None:
-        options = scenario.traffic.options
-        counts = [(getattr(options, name), row.key) for name, row in rows_of(type(options)).items()
-                  if isinstance(row.kind, Whole)]  # fmt: skip
-        large = sorted(((count, key) for count, key in counts if count is not None and count > 1), reverse=True)
-        return [*(f"traffic.{key}" for _, key in large), "fabric.hosts"]
-    if scenario.collective is not None:
-        own = scenario.collective
-        counts = [(own.repeat, "repeat"), (own.chunks, "chunks"), (own.gpus or 0, "gpus")]
-        return [f"collective.{key}" for count, key in sorted(counts, reverse=True) if count > 1]
-    path = "training" if scenario.training is not None else "jobs"
-    return [f"{path}.iterations", f"{path}.global_batch"]
+    return ROADS[scenario.workload_kind.name].large_keys(scenario)

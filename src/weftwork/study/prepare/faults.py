@@ -1,6 +1,7 @@
 """Faults of a scenario as faults of the engines.
 
-Names become indices, and repeated faults are written out.
+Names become indices, and repeated faults are written out. What a fault does is what the record of its kind says
+(`weftwork.spec.fault_kind`).
 
 What lasts for a time is followed by its undoing. A NIC that goes down or comes up is its link. An optical switch is
 its circuits, and a cube of a TPU pod is its chips.
@@ -16,13 +17,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weftwork.base.errors import Mistake
 from weftwork.base.nearest import nearest, turned_round
 from weftwork.engine.lower import Fault
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
+from weftwork.spec.fault_changes import CHANGES, PLACES, ChangedState
+from weftwork.spec.scenario.faults import end_of
 from weftwork.topology.lost_names import cubes_in
 
 if TYPE_CHECKING:
+    from weftwork.base.findings import Findings
+    from weftwork.spec.fault_changes import ChangeName, PlaceName
+    from weftwork.spec.fault_kind import Change
     from weftwork.spec.scenario.faults import FaultSection
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.prepare.rewiring import Rewiring
@@ -63,66 +68,66 @@ class NamedPlaces(Mapping[str, int]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Occurrence:
-    """One fault at one instant, for the user and for the engine.
+    """The beginning or the end of a fault, for the user and for the engine.
 
     Parameters
     ----------
     event : such as ``down``, or ``down ends``
-    where : name of the link, switch or NIC
-    faults : what the engines do, one for each port of a NIC
+    where : name of the link, switch or NIC; the new wiring of optical switches in words
+    place : name of the part that is faulty
+    faults : what the engines do, in the order of time at each place, such as each port of a NIC
     """
 
     event: str
     where: str
+    place: str
     faults: tuple[Fault, ...]
 
     @property
     def at_ps(self) -> int:
-        """Instant of the fault."""
+        """Instant of the first change."""
         return self.faults[0].at_ps
 
 
 def occurrences(
-    scenario: Scenario, fabric: Fabric, changes: Sequence[Rewiring] = ()
-) -> tuple[list[Occurrence], list[Mistake]]:
+    scenario: Scenario, fabric: Fabric, findings: Findings, changes: Sequence[Rewiring] = ()
+) -> list[Occurrence]:
     """Write out all faults in the order of the scenario.
-
-    A name that the fabric does not have is a mistake.
 
     Parameters
     ----------
     scenario : its faults
     fabric : whose links, switches and NICs
+    findings : take a mistake for each name that the fabric does not have
     changes : rewirings of the optical switches
     """
     rewired = {change.index: change for change in changes}
-    names = {kind: NamedPlaces(fabric, kind) for kind in ("link", "switch", "nic")}
+    names = {kind: NamedPlaces(fabric, kind) for kind in PLACES}
     found: list[Occurrence] = []
-    mistakes: list[Mistake] = []
     for index, fault in enumerate(scenario.faults):
-        if fault.event == "rewire":
-            found += _rewired(rewired.get(index))
+        if (whole := fault.kind.whole) is not None:
+            found += _rewired(fault.event, whole.name, rewired.get(index))
             continue
-        kind, name = next((key, getattr(fault, key)) for key in names if getattr(fault, key) is not None)
+        kind, name = fault.places[0]
         if kind == "switch" and (part := _of_pod(fabric, name)) is not None:
             found += _written_out(fabric, fault, part[0], name, part[1])
             continue
         places, wrong = named_mistake(fabric, kind, name, names[kind])
         if wrong is not None:
-            mistakes.append(Mistake(path=f"faults.{index}.{kind}", text=wrong[0], fix=wrong[1]))
+            findings.wrong(f"faults.{index}.{kind}", *wrong)
             continue
         found += _written_out(fabric, fault, kind, name, places)
-    return found, mistakes
+    return found
 
 
-def _rewired(change: Rewiring | None) -> Iterator[Occurrence]:
+def _rewired(event: str, place: str, change: Rewiring | None) -> Iterator[Occurrence]:
     """Loss of the old circuits and arrival of the new ones."""
     if change is not None:
-        yield Occurrence(event="rewire", where=change.where, faults=change.goes)
-        yield Occurrence(event="rewire ends", where=change.where, faults=change.comes)
+        yield Occurrence(event=event, where=change.where, place=place, faults=change.goes)
+        yield Occurrence(event=end_of(event), where=change.where, place=place, faults=change.comes)
 
 
-def _of_pod(fabric: Fabric, name: str) -> tuple[str, list[int]] | None:
+def _of_pod(fabric: Fabric, name: str) -> tuple[PlaceName, list[int]] | None:
     """Circuits of an optical switch or chips of a cube, with their kind; None for another name."""
     optical = None if fabric.direct is None else fabric.direct.optical
     if optical is not None and name in optical.names:
@@ -177,52 +182,81 @@ def _places(fabric: Fabric, kind: str, name: str, known: Mapping[str, int]) -> t
     return [ports[int(number)]], None
 
 
-def _written_out(fabric: Fabric, fault: FaultSection, kind: str, name: str, places: list[int]) -> Iterator[Occurrence]:
+def _written_out(
+    fabric: Fabric, fault: FaultSection, kind: PlaceName, name: str, places: list[int]
+) -> Iterator[Occurrence]:
+    changes = fault.changes
     for turn in range(fault.times or 1):
         at_ps = fault.at_ps + turn * (fault.every_ps or 0)
         yield Occurrence(
             event=fault.event,
             where=name,
-            faults=tuple(_begins(fabric, fault, kind, place, at_ps) for place in places),
+            place=name,
+            faults=tuple(_begins(fabric, change, kind, place, at_ps) for place in places for change in changes),
         )
         if fault.for_ps is not None:
             yield Occurrence(
-                event=f"{fault.event} ends",
+                event=end_of(fault.event),
                 where=name,
-                faults=tuple(_ends(fabric, fault, kind, place, at_ps + fault.for_ps) for place in places),
+                place=name,
+                faults=tuple(
+                    _ends(fabric, state, kind, place, at_ps + fault.for_ps)
+                    for place in places
+                    for state in dict.fromkeys(CHANGES[change.name].sets for change in changes)
+                ),
             )
 
 
-def _begins(fabric: Fabric, fault: FaultSection, kind: str, place: int, at_ps: int) -> Fault:
-    if fault.event == "slow":
-        rate_bps = fault.rate_bps or max(1, round(_host_rate_bps(fabric, place) * (fault.fraction or 1)))
-        return Fault(at_ps=at_ps, event="slow", nic=place, rate_bps=rate_bps)
-    link = int(fabric.ports.link[place]) if kind == "nic" else place
-    if fault.event == "degrade":
-        rate_bps = fault.rate_bps or max(1, round(int(fabric.links["rate_bps"][link]) * (fault.fraction or 1)))
-        return Fault(at_ps=at_ps, event="degrade", link=link, rate_bps=rate_bps)
-    if fault.event == "lossy":
-        return Fault(at_ps=at_ps, event="lossy", link=link, loss=fault.loss or 0.0)
-    return _switched(kind, link, at_ps, is_up=fault.event == "up")
+def _begins(fabric: Fabric, change: Change, kind: PlaceName, place: int, at_ps: int) -> Fault:
+    """One change of a fault; a change that a NIC port does not have is one of its link."""
+    at_ps += change.after_ps
+    match CHANGES[change.name].sets:
+        case ChangedState.HOST_RATE:
+            rate_bps = _remaining_bps(change, _host_rate_bps(fabric, place))
+            return Fault(at_ps=at_ps, event=change.name, nic=place, rate_bps=rate_bps)
+        case ChangedState.RATE:
+            link = _link_at(fabric, kind, place)
+            rate_bps = _remaining_bps(change, int(fabric.links["rate_bps"][link]))
+            return Fault(at_ps=at_ps, event=change.name, link=link, rate_bps=rate_bps)
+        case ChangedState.LOSS:
+            return Fault(at_ps=at_ps, event=change.name, link=_link_at(fabric, kind, place), loss=change.loss)
+        case ChangedState.WORKS | ChangedState.CIRCUIT:
+            return _passing(fabric, change.name, kind, place, at_ps)
 
 
-def _ends(fabric: Fabric, fault: FaultSection, kind: str, place: int, at_ps: int) -> Fault:
-    """Restore the state before the first fault."""
-    if fault.event == "slow":
+def _ends(fabric: Fabric, state: ChangedState, kind: PlaceName, place: int, at_ps: int) -> Fault:
+    """Set a state back to what it was before all faults."""
+    if state is ChangedState.HOST_RATE:
         device = fabric.nics[fabric.node_device[fabric.ports.node[place]]]
-        return Fault(at_ps=at_ps, event="slow", nic=place, rate_bps=device.pcie_rate_bps)
-    link = int(fabric.ports.link[place]) if kind == "nic" else place
-    if fault.event == "degrade":
-        return Fault(at_ps=at_ps, event="degrade", link=link, rate_bps=int(fabric.links["rate_bps"][link]))
-    if fault.event == "lossy":
-        return Fault(at_ps=at_ps, event="lossy", link=link, loss=float(fabric.links["loss"][link]))
-    return _switched(kind, link, at_ps, is_up=True)
+        return Fault(at_ps=at_ps, event=_change_of(state), nic=place, rate_bps=device.pcie_rate_bps)
+    if state is ChangedState.WORKS:
+        return _passing(fabric, _change_of(state, passes=True), kind, place, at_ps)
+    link = _link_at(fabric, kind, place)
+    if state is ChangedState.CIRCUIT:
+        return _passing(fabric, _change_of(state, passes=bool(fabric.links_at_start[link])), kind, place, at_ps)
+    row = fabric.links[link]
+    if state is ChangedState.RATE:
+        return Fault(at_ps=at_ps, event=_change_of(state), link=link, rate_bps=int(row["rate_bps"]))
+    return Fault(at_ps=at_ps, event=_change_of(state), link=link, loss=float(row["loss"]))
 
 
-def _switched(kind: str, place: int, at_ps: int, *, is_up: bool) -> Fault:
+def _change_of(state: ChangedState, *, passes: bool | None = None) -> ChangeName:
+    """The change that sets a state, and after which packets pass or not where it decides that."""
+    return next(name for name, row in CHANGES.items() if row.sets is state and row.passes is passes)
+
+
+def _remaining_bps(change: Change, whole_bps: int) -> int:
+    return change.rate_bps or max(1, round(whole_bps * (change.fraction or 1)))
+
+
+def _link_at(fabric: Fabric, kind: PlaceName, place: int) -> int:
+    return int(fabric.ports.link[place]) if kind == "nic" else place
+
+
+def _passing(fabric: Fabric, event: ChangeName, kind: PlaceName, place: int, at_ps: int) -> Fault:
     if kind == "switch":
-        return Fault(at_ps=at_ps, event="up" if is_up else "down", switch=place)
-    return Fault(at_ps=at_ps, event="up" if is_up else "down", link=place)
+        return Fault(at_ps=at_ps, event=event, switch=place)
+    return Fault(at_ps=at_ps, event=event, link=_link_at(fabric, kind, place))
 
 
 def _host_rate_bps(fabric: Fabric, port: int) -> int:

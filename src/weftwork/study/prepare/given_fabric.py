@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.spec.scenario.yaml_tree import Mapping as YamlMapping
 from weftwork.spec.scenario.yaml_tree import Scalar, read_tree
 from weftwork.study.prepare.prepare import read_scenario
@@ -85,7 +86,7 @@ def _kept(scenario: str | Path | Mapping[str, object]) -> dict[str, object]:
     path = Path(scenario)
     if not path.is_file():
         return {}
-    tree, _ = read_tree(path.read_text(encoding="utf-8", errors="replace"))
+    tree = read_tree(path.read_text(encoding="utf-8", errors="replace"), Findings())
     entry = tree.get("fabric") if isinstance(tree, YamlMapping) else None
     if entry is None or not isinstance(entry.node, YamlMapping):
         return {}

@@ -1,6 +1,7 @@
 """Notes on keys that a user has set without effect in this run.
 
-Only keys that stand in the user's file or in ``--set`` are told; defaults are nobody's wish.
+Only keys that stand in the user's file or in ``--set`` are told; defaults are nobody's wish. In which runs a key has an
+effect stands in its row (`weftwork.spec.scenario.effects`); what depends on other keys of a job stands here.
 Source: docs/models/flow-engine.md, what the flow engine leaves out; the tests compare the results of two values.
 Leaves out: keys that mean nothing beside another key or another choice, which reading refuses
 (`weftwork.spec.scenario.reader`); queue pairs, of which messages decide.
@@ -8,110 +9,80 @@ Leaves out: keys that mean nothing beside another key or another choice, which r
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.caveat import Caveat, caveats_by_subject
+from weftwork.spec.fidelities import FIDELITIES
+from weftwork.spec.scenario.rows import rows_of
+from weftwork.spec.scenario.scenario import section_rows
+from weftwork.workload.placement import FRAGMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from weftwork.base.findings import Findings
     from weftwork.spec.fabric import Fabric
+    from weftwork.spec.scenario.effects import Need
+    from weftwork.spec.scenario.rows import KeyRow
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.spec.scenario.training import TrainingSection
     from weftwork.spec.transport import Transport
 
-__all__ = ["FLOWS_LEAVE_OUT", "ignored_fields", "ignored_keys"]
+__all__ = ["loses", "note_ignored_fields", "note_ignored_keys"]
 
-_NO_QUEUES: Final = "share links and fill no queues"
-_NO_LOSS: Final = "lose nothing and send nothing again"
-_NO_ACKS: Final = "send no acknowledgements"
-_NO_ORDER: Final = "have no packets that could overtake each other"
-_NO_PRIORITIES: Final = "share links alike, whatever their priority"
-
-# key -> what flows do instead
-FLOWS_LEAVE_OUT: Final[Mapping[str, str]] = {
-    "fabric.switch.buffer": _NO_QUEUES,
-    "fabric.switch.reserve": _NO_QUEUES,
-    "fabric.switch.headroom": _NO_QUEUES,
-    "fabric.switch.alpha": _NO_QUEUES,
-    "fabric.switch.xon_offset": _NO_QUEUES,
-    "fabric.switch.egress_alpha": _NO_QUEUES,
-    "fabric.switch.pause_quanta": _NO_QUEUES,
-    "fabric.switch.ecn.kmin": _NO_QUEUES,
-    "fabric.switch.ecn.kmax": _NO_QUEUES,
-    "fabric.switch.ecn.pmax": _NO_QUEUES,
-    "fabric.switch.ecn.at": _NO_QUEUES,
-    "fabric.switch.scheduling.weights": _NO_PRIORITIES,
-    "fabric.detour_bias": _NO_QUEUES,
-    "fabric.cycles": _NO_QUEUES,
-    "fabric.switch.telemetry": "have no congestion control that would read it",
-    "fabric.nic.receive_buffer": _NO_QUEUES,
-    "fabric.nic.xoff": _NO_QUEUES,
-    "fabric.nic.xon": _NO_QUEUES,
-    "fabric.nic.pause_quanta": _NO_QUEUES,
-    "transport.congestion_control": "get their fair share of every link immediately",
-    "transport.flow_control": _NO_QUEUES,
-    "transport.credit_quantum": _NO_QUEUES,
-    "transport.trimming": _NO_QUEUES,
-    "transport.trim_priority": _NO_QUEUES,
-    "transport.recovery": _NO_LOSS,
-    "transport.ack_every": _NO_ACKS,
-    "transport.reply_entropy": _NO_ACKS,
-    "transport.timeout": _NO_LOSS,
-    "transport.retry_limit": _NO_LOSS,
-    "transport.reorder_tolerant": _NO_ORDER,
-    "transport.reorder_window": _NO_ORDER,
-    "transport.reorder_threshold": _NO_ORDER,
-    "transport.resend": _NO_LOSS,
-    "transport.end_to_end_credits": _NO_ACKS,
-    "transport.data_priority": _NO_PRIORITIES,
-    "transport.control_priority": _NO_PRIORITIES,
-    "traffic.priority": _NO_PRIORITIES,
+# what a run lacks -> why a key whose row needs it changes nothing; a later one goes before an earlier one
+_WITHOUT: Final[Mapping[Need, str]] = {
+    "entropies": "all packets of a queue pair have its own entropy; take a path_selection that sprays",
+    "host interface": "the host takes every packet at once; set fabric.nic.pcie_rate",
+    "pauses": "there are no pauses; take flow_control: pfc",
+    "shared buffers": "links use credits, not pauses; take flow_control: pfc",
+    "faults": "the scenario has no faults",
+    "offloaded layers": "no job has offloaded_layers, whose activations go to the host",
 }
-
-_LETS_REORDER: Final = ("transport.reorder_tolerant", "transport.recovery")
-_FAST_HOST: Final = ("fabric.nic.receive_buffer", "fabric.nic.xoff", "fabric.nic.xon", "fabric.nic.pause_quanta")
-_PAUSES: Final = (
-    "fabric.switch.headroom",
-    "fabric.switch.alpha",
-    "fabric.switch.xon_offset",
-    "fabric.switch.pause_quanta",
-    "fabric.nic.xoff",
-    "fabric.nic.xon",
-    "fabric.nic.pause_quanta",
-)
-_SHARES: Final = ("fabric.switch.reserve", "fabric.switch.egress_alpha")  # of a buffer that ports share
+_OPTIONS: Final = ("fabric", "transport", "traffic", "collective")  # sections whose choice has keys
 _DEGREES: Final = ("tensor", "context", "pipeline", "expert", "data")
 
 
-def ignored_keys(scenario: Scenario, fabric: Fabric, *, moves: bool, reorders: bool) -> dict[str, Caveat]:
-    """Find the keys that the user has set without effect.
+def note_ignored_keys(scenario: Scenario, fabric: Fabric, findings: Findings, *, moves: bool, reorders: bool) -> None:
+    """Note each key that the user has set without effect.
 
     Parameters
     ----------
     scenario : that was read; of one that was made in Python nobody knows what was set
     fabric : on which it runs
+    findings : take a note for each of them, by the key
     moves : whether a queue pair's packets leave its NIC with more than one entropy
     reorders : whether packets of a connection take several paths, which is refused unless the receiver is told to cope
-
-    Returns
-    -------
-    a note for each of them, by the key
     """
     told: dict[str, str] = {}
-    if scenario.engine.fidelity == "flow":
-        told |= {key: f"changes nothing: flows {why}; take fidelity: packet" for key, why in FLOWS_LEAVE_OUT.items()}
-        if reorders:
-            told = {key: text for key, text in told.items() if key not in _LETS_REORDER}
-    else:
-        told |= dict(_beside_packets(fabric, moves=moves)) | dict(_without_pauses(scenario.transport.flow_control))
-    told |= dict(_without_faults(scenario)) | dict(_of_training(scenario))
-    notes = [Caveat(subject=key, kind="note", text=text) for key, text in told.items() if scenario.is_set(key)]
-    return caveats_by_subject(notes)
+    rows = [row for row in _rows(scenario) if scenario.is_set(row.path)]
+    if not FIDELITIES[scenario.engine.fidelity].has_packets:
+        lossy = loses(scenario, fabric)
+        for row in rows:
+            if instead := row.effect.instead(loses=lossy, reorders=reorders):
+                told[row.path] = f"changes nothing: flows {instead}; take engine.fidelity: packet"
+    for need, why in _lacking(scenario, fabric, moves=moves).items():
+        told |= {row.path: f"changes nothing: {why}" for row in rows if need in row.effect.needs}
+    told |= dict(_of_training(scenario)) | dict(_without_fragments(scenario))
+    for key, text in told.items():
+        if scenario.is_set(key):
+            findings.note(key, "ignored", text)
 
 
-def ignored_fields(scenario: Scenario, transport: Transport) -> dict[str, Caveat]:
-    """Fields of a transport's file that flows leave out.
+def loses(scenario: Scenario, fabric: Fabric) -> bool:
+    """Whether a link loses or corrupts packets at some time.
+
+    Parameters
+    ----------
+    scenario : its faults
+    fabric : its links
+    """
+    of_links = ((fabric.links["loss"] > 0) | (fabric.links["corruption"] > 0)).any()
+    return bool(of_links) or any(change.loss for fault in scenario.faults for change in fault.changes)
+
+
+def note_ignored_fields(scenario: Scenario, transport: Transport, findings: Findings) -> None:
+    """Note the fields of a transport's file that flows leave out.
 
     No key of a scenario sets these fields.
 
@@ -119,13 +90,10 @@ def ignored_fields(scenario: Scenario, transport: Transport) -> dict[str, Caveat
     ----------
     scenario : its engine
     transport : resolved
-
-    Returns
-    -------
-    a note about the transport, or none
+    findings : take the note
     """
-    if scenario.engine.fidelity != "flow":
-        return {}
+    if FIDELITIES[scenario.engine.fidelity].has_packets:
+        return
     fields = (
         (transport.ordering != "connection", "the order of delivery"),
         (transport.inflight_cap_bytes > 0, f"the cap of {transport.inflight_cap_bytes:,} B in flight"),
@@ -133,38 +101,46 @@ def ignored_fields(scenario: Scenario, transport: Transport) -> dict[str, Caveat
     )
     left_out = [words for is_there, words in fields if is_there]
     if not left_out:
-        return {}
-    text = f"flows leave out {' and '.join(left_out)} of '{transport.name}'; take fidelity: packet"
-    return caveats_by_subject([Caveat(subject="transport.protocol", kind="approximate", text=text)])
-
-
-def _beside_packets(fabric: Fabric, *, moves: bool) -> Iterator[tuple[str, str]]:
-    if not moves:
-        text = "changes nothing: all packets of a queue pair have its own entropy; take a path_selection that sprays"
-        yield "transport.reply_entropy", text
-    if not any(nic.has_host_interface for nic in fabric.nics):
-        text = "changes nothing: the host takes every packet at once; set fabric.nic.pcie_rate"
-        yield from ((key, text) for key in _FAST_HOST)
-
-
-def _without_pauses(flow_control: str) -> Iterator[tuple[str, str]]:
-    if flow_control == "pfc":
         return
-    gives = flow_control == "credits"
-    nobody = "links use credits, not pauses" if gives else "there are no pauses"
-    for key in (*_PAUSES, *(_SHARES if gives else ())):
-        yield key, f"changes nothing: {nobody}; take flow_control: pfc"
+    text = f"flows leave out {' and '.join(left_out)} of '{transport.name}'; take engine.fidelity: packet"
+    findings.note("transport.protocol", "approximate", text)
 
 
-def _without_faults(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    if not scenario.faults:
-        for key in ("fabric.reconvergence_delay", "fabric.failover_delay"):
-            yield key, "changes nothing: the scenario has no faults"
+def _rows(scenario: Scenario) -> Iterator[KeyRow]:
+    """The rows of a scenario's sections, and those of its choices."""
+    yield from section_rows()
+    for name in _OPTIONS:
+        section = getattr(scenario, name)
+        if section is not None:
+            yield from (replace(row, path=f"{name}.{row.key}") for row in rows_of(type(section.options)).values())
+
+
+def _lacking(scenario: Scenario, fabric: Fabric, *, moves: bool) -> dict[Need, str]:
+    """What a run lacks that the row of a key may need, each with the reason for which such a key changes nothing."""
+    flow_control, by_packets = scenario.transport.flow_control, FIDELITIES[scenario.engine.fidelity].has_packets
+    lacks: Mapping[Need, bool] = {
+        "entropies": by_packets and not moves,
+        "host interface": by_packets and not any(nic.has_host_interface for nic in fabric.nics),
+        "pauses": by_packets and flow_control != "pfc",
+        "shared buffers": by_packets and flow_control == "credits",
+        "faults": not scenario.faults,
+        "offloaded layers": not any(job.offloaded_layers for job in scenario.trainings),
+    }
+    reasons = dict(_WITHOUT)
+    if lacks["shared buffers"]:
+        reasons["pauses"] = reasons["shared buffers"]
+    return {need: reasons[need] for need in _WITHOUT if lacks[need]}
+
+
+def _without_fragments(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    for path, section in scenario.placed_sections:
+        if section.fragment is not None and section.placement != FRAGMENTS:
+            yield f"{path}.fragment", f"changes nothing: only {path}.placement {FRAGMENTS} has fragments"
 
 
 def _of_training(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for index, job in enumerate(scenario.trainings):
-        path = "training" if scenario.training is not None else f"jobs.{index}"
+        path = scenario.job_path(index)
         if job.prefetch and job.overlap.data == 0:
             text = f"changes no time, only memory: gathers hide nothing unless {path}.overlap.data is above 0"
             yield f"{path}.prefetch", text

@@ -7,19 +7,17 @@ Leaves out: where the parts come from (`weftwork.study.prepare.prepare`).
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from weftwork.base.errors import ConfigError, Mistake
-from weftwork.engine.flow.lower import lower_flow
-from weftwork.engine.lower import lower
+from weftwork.spec.fidelities import FIDELITIES
+from weftwork.study.prepare.engine import ENGINES, InputParts
 from weftwork.study.prepare.engine_settings import engine_settings
 from weftwork.study.prepare.routing import routing_of
-from weftwork.study.prepare.training import compute_factors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from weftwork.base.findings import Findings
     from weftwork.engine.flow.flow_input import FlowInput
     from weftwork.engine.packet_input import PacketInput
     from weftwork.policies.load import LoadedPolicy
@@ -30,9 +28,7 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.engineering import Engineering
     from weftwork.study.prepare.faults import Occurrence
 
-__all__ = ["FIDELITIES", "folds", "lowered"]
-
-FIDELITIES: Final = ("packet", "flow", "reference")
+__all__ = ["folds", "lowered"]
 
 
 def folds(scenario: Scenario) -> bool:
@@ -40,10 +36,10 @@ def folds(scenario: Scenario) -> bool:
 
     It then keeps no single messages.
     """
-    return scenario.engine.fidelity == "flow" and bool(scenario.trainings)
+    return FIDELITIES[scenario.engine.fidelity].folds_training and bool(scenario.trainings)
 
 
-def lowered(
+def lowered(  # noqa: PLR0913 - what a run is made of, all by name
     scenario: Scenario,
     *,
     fabric: Fabric,
@@ -51,7 +47,9 @@ def lowered(
     transport: Transport,
     policies: dict[str, LoadedPolicy],
     faults: Sequence[Occurrence],
+    findings: Findings,
     planned: Engineering | None = None,
+    known: PacketInput | FlowInput | None = None,
 ) -> PacketInput | FlowInput:
     """Make the input of the engine that the scenario names.
 
@@ -61,24 +59,24 @@ def lowered(
     fabric, job, transport : what runs on what
     policies : of `policies_of`
     faults : what happens, in the order of the scenario
+    findings : take what the engine cannot run; the stages ``routing`` and those of the engine end
     planned : paths that a controller has laid down for this job; None where the scenario has no controller
+    known : an input that was made of this very job on a similar fabric; None: none
 
     Raises
     ------
     ConfigError : with every reason why the engine cannot run this
     """
-    fidelity = scenario.engine.fidelity
-    if fidelity not in FIDELITIES:
-        text = f"found '{fidelity}', wanted {', '.join(FIDELITIES[:-1])} or {FIDELITIES[-1]}"
-        raise ConfigError(scenario.source, [Mistake(path="engine.fidelity", text=text)])
-    routing, mistakes = routing_of(scenario, fabric, planned)
-    if mistakes:
-        raise ConfigError(scenario.source, mistakes)
-    settings = engine_settings(scenario, policies, faults, routing)
-    if fidelity != "flow":
-        control = policies["congestion_control"]
-        return lower(fabric=fabric, job=job, transport=transport, congestion_control=control, settings=settings)
-    make = partial(lower_flow, fabric=fabric, job=job, transport=transport, settings=settings)
-    if not folds(scenario):
-        return make(fold="never", with_ideal=True)
-    return make(compute_factor=compute_factors(scenario, fabric, job.placement))
+    with findings.stage("routing"):
+        routing = routing_of(scenario, fabric, findings, planned)
+    parts = InputParts(
+        scenario=scenario,
+        fabric=fabric,
+        job=job,
+        transport=transport,
+        policies=policies,
+        settings=engine_settings(scenario, policies, faults, routing),
+        findings=findings,
+        known=known,
+    )
+    return ENGINES[scenario.engine.fidelity].lower(parts)

@@ -9,9 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.fix import Fix, Settings
 from weftwork.policies.interface import MOST_CLASSES
-from weftwork.policies.routings import AMONG, ROUTINGS
+from weftwork.policies.routings import AMONG
+from weftwork.spec.fidelities import FIDELITIES
+from weftwork.spec.routings import ROUTINGS
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.rows import applies, rows_of, selector
 from weftwork.study.prepare.engine_settings import transport_of
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["is_lossless", "most_channels", "other_routing", "routing_name", "with_fitting_routing"]
 
 _PATH: Final = "fabric.routing"
-_ORDER: Final = ("minimal", "dimension-order", "up-down", "shortest", "k-shortest")  # chosen: without detours first
 
 
 def most_channels(transport: Transport) -> int:
@@ -55,7 +57,8 @@ def other_routing(scenario: Scenario, fabric: Fabric, preferred: str | None = No
     fabric : as built
     preferred : tried first
     """
-    names = [name for name in (preferred, *_ORDER) if name is not None and name != scenario.fabric.routing]
+    proposed = sorted((name for name in ROUTINGS if ROUTINGS[name].proposal), key=lambda name: ROUTINGS[name].proposal)
+    names = [name for name in (preferred, *proposed) if name is not None and name != scenario.fabric.routing]
     name = next((name for name in names if _can_be_had(scenario, fabric, name)), None)
     if name is None:
         return None
@@ -73,11 +76,12 @@ def routing_name(fix: Fix) -> str:
 
 
 def _can_be_had(scenario: Scenario, fabric: Fabric, name: str) -> bool:
-    plan, mistakes = planned_routing(fabric, name, paths=scenario.fabric.paths)
-    if mistakes:
+    findings = Findings()
+    plan = planned_routing(fabric, name, findings, paths=scenario.fabric.paths)
+    if findings.has_mistakes:
         return False
     transport = transport_of(scenario.transport)
-    if scenario.engine.fidelity == "flow" or not is_lossless(transport):
+    if not FIDELITIES[scenario.engine.fidelity].has_packets or not is_lossless(transport):
         return True
     channels = plan.channels
     takes_step = bool(ROUTINGS[name].step) and channels > 1
@@ -99,7 +103,8 @@ def with_fitting_routing(error: ConfigError, scenario: Scenario, fabric: Fabric)
     error : of an engine that knows the routes alone
     scenario, fabric : as for `other_routing`
     """
-    return ConfigError(error.source, [_fitting(mistake, scenario, fabric) for mistake in error.mistakes])
+    mistakes = [_fitting(mistake, scenario, fabric) for mistake in error.mistakes]
+    return ConfigError(error.source, mistakes, stage=error.stage)
 
 
 def _fitting(mistake: Mistake, scenario: Scenario, fabric: Fabric) -> Mistake:

@@ -8,49 +8,55 @@ Every mistake comes back with its line in the user's file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.errors import CodeError, ConfigError, Mistake, UsageError
+from weftwork.base.errors import CodeError, ConfigError, EngineError, Mistake, UsageError
+from weftwork.base.findings import Findings
 from weftwork.base.user_code import UserCode
 from weftwork.engine.packet_input import PacketInput
-from weftwork.engine.requirements import host_delay_caveats, pause_caveats, reordering_caveats, reordering_mistakes
+from weftwork.engine.requirements import (
+    check_reordering,
+    note_host_delays,
+    note_pauses,
+    note_reordering,
+    note_unfilled,
+)
 from weftwork.hardware.catalogue import GPUS, NICS, SERVERS, SWITCHES, nodes
 from weftwork.policies.load import load, policy_names
 from weftwork.spec.fabric import Fabric
+from weftwork.spec.fidelities import FIDELITIES
 from weftwork.spec.scenario.policies import POLICY_KINDS
 from weftwork.spec.scenario.scenario import Scenario, load_mapping
 from weftwork.spec.scenario.scenario import load as load_scenario
 from weftwork.spec.scenario.scenario import rows as scenario_rows
-from weftwork.study.prepare.bent_routes import bent_route_caveats
+from weftwork.study.prepare.bent_routes import note_bent_routes
 from weftwork.study.prepare.calibrated import (
     calibrated_transport,
-    calibration_caveats,
     calibration_of,
     network_efficiency,
 )
-from weftwork.study.prepare.collective import collective_job
 from weftwork.study.prepare.engine_settings import policies_of, transport_of
-from weftwork.study.prepare.engineering import engineering_caveats, engineering_mistakes, planned_paths
+from weftwork.study.prepare.engineering import check_engineering, note_engineering, planned_paths
 from weftwork.study.prepare.estimate import amounts_asked, amounts_of, refuse_amounts
 from weftwork.study.prepare.faults import occurrences
 from weftwork.study.prepare.forwarding import refuse_forwarding
-from weftwork.study.prepare.ignored_keys import ignored_fields, ignored_keys
+from weftwork.study.prepare.ignored_keys import note_ignored_fields, note_ignored_keys
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import folds, lowered
 from weftwork.study.prepare.other_routing import with_fitting_routing
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.queue_pairs import with_queue_pairs
+from weftwork.study.prepare.recipe_defaults import with_recipes
 from weftwork.study.prepare.recording import recording
 from weftwork.study.prepare.rewiring import rewirings
-from weftwork.study.prepare.routing import pinned_mistakes, routing_of
+from weftwork.study.prepare.routing import check_pinned, routing_of
 from weftwork.study.prepare.routing_steps import refuse_cycles, with_routing_step
 from weftwork.study.prepare.shared_parts import shared_fabric, shared_jobs
-from weftwork.study.prepare.traffic import traffic_job
-from weftwork.study.prepare.training import proposed_plan, training_programs
+from weftwork.study.prepare.training import proposed_plan
 from weftwork.study.prepare.unjoined import refuse_unjoined
+from weftwork.study.prepare.workload import ROADS
 from weftwork.topology.build import fabric_of_section
 from weftwork.workload.models.catalogue import ABSENT, MODELS
 from weftwork.workload.models.software import SOFTWARE
@@ -58,13 +64,11 @@ from weftwork.workload.models.software import SOFTWARE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weftwork.base.caveat import Caveat
     from weftwork.policies.load import LoadedPolicy
-    from weftwork.spec.job import Job, Placement
+    from weftwork.spec.job import Placement
     from weftwork.spec.scenario.policies import ParameterValue, PolicyKind
     from weftwork.spec.scenario.transport import TransportSection
     from weftwork.spec.transport import Transport
-    from weftwork.study.prepare.training import TrainingJob
 
 __all__ = [
     "check_parameters",
@@ -73,12 +77,16 @@ __all__ = [
     "known_names",
     "located",
     "prepare",
+    "prepare_like",
     "read_once",
     "read_scenario",
+    "topology_of_scenario",
     "want_overrides",
     "want_scenario",
 ]
 
+# what the stage ``parts`` judges, in the order in which mistakes are told
+PARTS: Final = ("jobs", "reordering", "rewirings", "faults", "routing", "pins", "engineering", "recording")
 SPRAYED_REORDER_THRESHOLD_PACKETS: Final = 128  # chosen: as the row transport.reorder_threshold says
 
 
@@ -109,9 +117,11 @@ def check_transport(section: TransportSection) -> Sequence[Mistake]:
     kinds: tuple[PolicyKind, ...] = ("path_selection", "port_selection")
     try:
         chosen = [load(kind, getattr(section, kind).label) for kind in kinds]
-        return reordering_mistakes(transport_of(section), *chosen)
+        findings = Findings()
+        check_reordering(transport_of(section), chosen, findings)
     except CodeError:  # `prepare` meets it again and tells its file and line, when all keys are right
         return []
+    return findings.mistakes
 
 
 def read_scenario(
@@ -175,6 +185,26 @@ def fabric_of_scenario(
         raise scenario.locate(wrong) from wrong
 
 
+def topology_of_scenario(
+    path: str | Path | Mapping[str, object],
+    overrides: Mapping[str, object] | None = None,
+    *,
+    user_code: bool = True,
+) -> str | None:
+    """Read the name, or the file, of the topology of a scenario; None where its fabric is a file.
+
+    Parameters
+    ----------
+    path, overrides, user_code : as in `fabric_of_scenario`
+
+    Raises
+    ------
+    ConfigError : with all mistakes, and their lines where the file has lines
+    """
+    section = _read(path, overrides, UserCode.TOPOLOGY if user_code else UserCode.REFUSED).fabric
+    return section.topology if section.file is None else None
+
+
 def _read(
     given: str | Path | Mapping[str, object],
     overrides: Mapping[str, object] | None,
@@ -184,7 +214,7 @@ def _read(
     want_scenario(given)
     want_overrides(overrides)
     load = partial(load_mapping, given) if isinstance(given, Mapping) else partial(load_scenario, Path(given))
-    return load(
+    scenario = load(
         overrides,
         known=known_names(),
         check_parameters=check_parameters,
@@ -194,6 +224,7 @@ def _read(
         user_code=user_code,
         later_files=later_files,
     )
+    return with_recipes(scenario) if scenario.trainings else scenario
 
 
 def read_once(
@@ -270,7 +301,28 @@ def prepare(
     """
     scenario = read_once(scenario, overrides)
     try:
-        return _prepare(scenario, fabric, placement)
+        return _prepare(scenario, fabric, placement, None)
+    except ConfigError as error:
+        raise located(scenario, error) from error
+
+
+def prepare_like(similar: Prepared, scenario: Scenario, fabric: Fabric) -> Prepared:
+    """Build all parts of a run that differs little from a prepared one.
+
+    Programs, and the table of their operations, are taken from there where they would be written alike.
+
+    Parameters
+    ----------
+    similar : the prepared run
+    scenario : that was read
+    fabric : in place of the scenario's
+
+    Raises
+    ------
+    ConfigError, CodeError : as `prepare`
+    """
+    try:
+        return _prepare(scenario, fabric, None, similar)
     except ConfigError as error:
         raise located(scenario, error) from error
 
@@ -285,42 +337,49 @@ def located(scenario: Scenario, error: ConfigError) -> ConfigError:
     return scenario.locate(error) if is_mine or error.source == scenario.source else error
 
 
-def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | None) -> Prepared:
+def _check_fidelity(scenario: Scenario, findings: Findings) -> None:
+    """Find an engine that is not there, which only a scenario made in Python can name."""
+    name, names = scenario.engine.fidelity, list(FIDELITIES)
+    if name not in names:
+        findings.wrong("engine.fidelity", f"found '{name}', wanted {', '.join(names[:-1])} or {names[-1]}")
+
+
+def _prepare(
+    scenario: Scenario, fabric: Fabric | None, placement: Placement | None, similar: Prepared | None
+) -> Prepared:
+    findings = Findings(source=scenario.source)
+    with findings.stage("fidelity"):
+        _check_fidelity(scenario, findings)
     if fabric is None:
         refuse_amounts(scenario, amounts_asked(scenario))
         fabric = shared_fabric(scenario)
     refuse_forwarding(scenario, fabric)
-    fabric, changes, unwired = rewirings(scenario, fabric)
     transport = transport_of(scenario.transport)
-    if scenario.collective is not None:
+    if scenario.workload_kind.calibrates_transport:
         transport = calibrated_transport(transport, network_efficiency(calibration_of(scenario)))
-    policies, unmet = with_routing_step(scenario, fabric, transport, policies_of(scenario))
-    chosen = (policies["path_selection"], policies["port_selection"])
-    jobs, mistakes, caveats = shared_jobs(scenario, fabric, placement)
-    caveats |= ignored_keys(scenario, fabric, moves=_moves(chosen), reorders=_reorders(chosen))
-    caveats |= ignored_fields(scenario, transport)
     job, sent, series, taken = None, None, None, None
-    late: list[Mistake] = []  # told behind those of transport and faults
-    if not mistakes:
-        job, known = _job(scenario, fabric, jobs)
-        job, told = with_queue_pairs(scenario, job, policies)
-        caveats |= known | told
-        sent = None if folds(scenario) else volume(job)
-        taken = refuse_amounts(scenario, amounts_of(scenario, fabric, job, sent))
-        series, late = recording(scenario, fabric, job, policies)
-    mistakes += [] if scenario.transport.force else reordering_mistakes(transport, *chosen)
-    transport = _reordering(scenario, transport, chosen)
-    faults, wrong = occurrences(scenario, fabric, changes)
-    mistakes += [
-        *unwired,
-        *wrong,
-        *unmet,
-        *pinned_mistakes(scenario, fabric, job),
-        *engineering_mistakes(scenario, policies),
-        *late,
-    ]
-    if mistakes or job is None or taken is None:
-        raise ConfigError(scenario.source, mistakes)
+    with findings.stage("parts"):
+        parts = {part: findings.reserved() for part in PARTS}
+        fabric, changes = rewirings(scenario, fabric, parts["rewirings"])
+        policies = with_routing_step(scenario, fabric, transport, policies_of(scenario), parts["routing"])
+        chosen = (policies["path_selection"], policies["port_selection"])
+        jobs = shared_jobs(scenario, fabric, parts["jobs"], placement, similar.jobs if similar else ())
+        note_ignored_keys(scenario, fabric, findings, moves=_moves(chosen), reorders=_reorders(chosen))
+        note_ignored_fields(scenario, transport, findings)
+        if not parts["jobs"].has_mistakes:
+            job = ROADS[scenario.workload_kind.name].make_job(scenario, fabric, jobs, findings)
+            job = with_queue_pairs(scenario, job, policies, findings)
+            sent = None if folds(scenario) else volume(job)
+            taken = refuse_amounts(scenario, amounts_of(scenario, fabric, job, sent))
+            series = recording(scenario, fabric, job, policies, parts["recording"])
+        if not scenario.transport.force:
+            check_reordering(transport, chosen, parts["reordering"])
+        transport = _reordering(scenario, transport, chosen)
+        faults = occurrences(scenario, fabric, parts["faults"], changes)
+        check_pinned(scenario, fabric, job, parts["pins"])
+        check_engineering(scenario, policies, parts["engineering"])
+    if job is None or taken is None:
+        raise EngineError("no stage has refused a scenario without a job")
     planned = planned_paths(scenario, fabric, job, transport, faults)
     try:
         engine_input = lowered(
@@ -330,19 +389,22 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
             transport=transport,
             policies=policies,
             faults=faults,
+            findings=findings,
             planned=planned,
+            known=None if similar is None or similar.job is not job else similar.engine_input,
         )
     except ConfigError as error:
         raise with_fitting_routing(error, scenario, fabric) from error
     refuse_unjoined(scenario, fabric, job)
-    caveats |= fabric.caveats | engineering_caveats(planned)
-    caveats |= bent_route_caveats(scenario, fabric, engine_input.transport, faults)
-    caveats |= refuse_cycles(scenario, fabric, engine_input, routing_of(scenario, fabric, planned)[0], faults)
+    findings.note_each(fabric.caveats.values())
+    note_engineering(planned, findings)
+    note_bent_routes(scenario, fabric, engine_input.transport, faults, findings)
+    refuse_cycles(scenario, fabric, engine_input, routing_of(scenario, fabric, findings, planned), faults, findings)
     if isinstance(engine_input, PacketInput):
-        caveats |= pause_caveats(fabric, engine_input.transport, int(engine_input.class_lossless.sum()))
-        caveats |= reordering_caveats(transport, *chosen)
-        caveats |= host_delay_caveats(fabric, transport, *policies.values())
-    fabric = replace(fabric, caveats=caveats)
+        note_pauses(fabric, engine_input.transport, int(engine_input.class_lossless.sum()), findings)
+        note_reordering(transport, chosen, findings)
+        note_host_delays(fabric, transport, policies.values(), findings)
+        note_unfilled(policies.values(), findings)
     return Prepared(
         scenario=scenario,
         fabric=fabric,
@@ -355,6 +417,7 @@ def _prepare(scenario: Scenario, fabric: Fabric | None, placement: Placement | N
         estimate=taken,
         series=series,
         engine_input=engine_input,
+        notes=findings.notes,
         planned=planned,
     )
 
@@ -377,14 +440,3 @@ def _reordering(scenario: Scenario, transport: Transport, chosen: tuple[LoadedPo
     if not _reorders(chosen):
         return transport
     return transport.model_copy(update={"reorder_threshold_packets": SPRAYED_REORDER_THRESHOLD_PACKETS})
-
-
-def _job(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, Caveat]]:
-    """The job, and the caveats of its software."""
-    if scenario.collective is not None:
-        calibration = calibration_of(scenario)
-        job, caveats = collective_job(scenario.collective, fabric, seed=scenario.engine.seed, calibration=calibration)
-        return job, caveats | calibration_caveats(scenario, calibration)
-    if jobs:
-        return training_programs(scenario, fabric, jobs)
-    return traffic_job(scenario, fabric), {}

@@ -15,8 +15,11 @@ from weftwork.base.grammar import plural
 from weftwork.engine.flow.flow_input import FlowInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
+    from weftwork.base.caveat import Caveat
     from weftwork.engine.packet import Series
     from weftwork.engine.packet_input import PacketInput
     from weftwork.policies.load import LoadedPolicy
@@ -40,7 +43,7 @@ class Prepared(Shown):
     Attributes
     ----------
     scenario : that was read
-    fabric : with the caveats of everything that runs on it
+    fabric : on which it runs, with the caveats of its devices
     jobs : the training jobs, resolved; empty for other workloads
     job : what the ranks do, all jobs as one
     transport, policies : how messages travel; policies by kind
@@ -49,6 +52,7 @@ class Prepared(Shown):
     estimate : of the memory and the work that the run takes
     series : what the engine records over time; None: nothing
     engine_input : the input of the engine
+    notes : what a user should know of this run, by subject: of its workload, its fabric and how the engine runs it
     planned : the paths of a controller; None where the scenario has none
     """
 
@@ -63,6 +67,7 @@ class Prepared(Shown):
     estimate: Estimate
     series: Series | None
     engine_input: PacketInput | FlowInput
+    notes: Mapping[str, Caveat]
     planned: Engineering | None = None
 
     def __repr__(self) -> str:
@@ -77,12 +82,19 @@ class Prepared(Shown):
     @property
     def job_of_program(self) -> NDArray[np.int64]:
         """Shape (programs,): index of the training job that each program belongs to."""
-        return np.repeat(np.arange(len(self.jobs)), [one.plan.pipeline for one in self.jobs])
+        jobs = np.repeat(np.arange(len(self.jobs)), [one.plan.pipeline for one in self.jobs])
+        return np.asarray(jobs[self.origin_of_program] if self.jobs else jobs)
 
     @property
     def stage_of_program(self) -> NDArray[np.int64]:
         """Shape (programs,): pipeline stage of each program of training jobs."""
-        return np.concatenate([np.empty(0, np.int64), *(np.arange(one.plan.pipeline) for one in self.jobs)])
+        stages = np.concatenate([np.empty(0, np.int64), *(np.arange(one.plan.pipeline) for one in self.jobs)])
+        return np.asarray(stages[self.origin_of_program] if self.jobs else stages)
+
+    @property
+    def origin_of_program(self) -> NDArray[np.int64]:
+        """Shape (programs,): the program whose computing each program slows down, else itself."""
+        return np.array(self.job.origins or range(len(self.job.programs)), np.int64)
 
     def passes(self, program: int) -> NDArray[np.void]:
         """The operations after each ``pass`` milestone of a program.

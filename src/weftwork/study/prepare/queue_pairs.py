@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.grammar import plural
 from weftwork.engine.programs import walk
+from weftwork.spec.fidelities import FIDELITIES
 from weftwork.spec.job import Arrivals, Collect, Send
 from weftwork.workload.queue_pairs import split_over_queue_pairs, take_queue_pairs_in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from weftwork.base.findings import Findings
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.job import Job, Operation
     from weftwork.spec.scenario.scenario import Scenario
@@ -34,7 +35,7 @@ def queue_pairs_of_patterns(scenario: Scenario) -> int:
     return scenario.transport.queue_pairs if scenario.transport.queue_pair_use == "in-turn" else 1
 
 
-def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPolicy]) -> tuple[Job, dict[str, Caveat]]:
+def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPolicy], findings: Findings) -> Job:
     """Distribute the messages of a job over the transport's queue pairs.
 
     Parameters
@@ -42,10 +43,11 @@ def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPol
     scenario : its transport, and which kind of workload it has
     job : of that workload
     policies : by kind
+    findings : take a note where queue pairs that were asked for carry nothing
 
     Returns
     -------
-    the job that is run, and what a user should know where queue pairs that were asked for carry nothing
+    the job that is run
 
     Raises
     ------
@@ -53,13 +55,13 @@ def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPol
     """
     wanted = scenario.transport.queue_pairs
     if wanted == 1:
-        return job, {}
+        return job
     operations = [operation for _, operation, _ in walk(job)]
     arrives = any(isinstance(operation, Arrivals) for operation in operations)
     is_split = scenario.transport.queue_pair_use == "split"
     if arrives and not any(isinstance(operation, Send) for operation in operations):
         text = "changes nothing: each flow has its own queue pair here"
-    elif is_split or scenario.traffic is None or arrives:
+    elif is_split or scenario.workload_kind.has_steps or arrives:
         text = _on_flows(scenario, policies)
         job = split_over_queue_pairs(job, wanted) if is_split else take_queue_pairs_in_turn(job, wanted)
         if not is_split and not text and any(isinstance(operation, Collect) for operation in operations):
@@ -73,7 +75,9 @@ def with_queue_pairs(scenario: Scenario, job: Job, policies: dict[str, LoadedPol
             )
     else:
         text = _of_traffic(operations, wanted)
-    return job, caveats_by_subject([Caveat(subject="transport.queue_pairs", kind="note", text=text)] if text else [])
+    if text:
+        findings.note("transport.queue_pairs", "note", text)
+    return job
 
 
 def _on_flows(scenario: Scenario, policies: dict[str, LoadedPolicy]) -> str:
@@ -84,7 +88,7 @@ def _on_flows(scenario: Scenario, policies: dict[str, LoadedPolicy]) -> str:
     plugins = {kind: policy.plugin for kind, policy in policies.items()}
     spreads = {kind: getattr(plugins[kind], "spreads", None) for kind in ("port_selection", "path_selection")}
     is_hashed = spreads["port_selection"] in {"hash", "weighted-hash"} and spreads["path_selection"] == "constant"
-    if scenario.engine.fidelity != "flow" or is_hashed:
+    if FIDELITIES[scenario.engine.fidelity].has_packets or is_hashed:
         return ""
     return (
         f"{plural(scenario.transport.queue_pairs, 'queue pair')} of a connection have the same paths here, since no"

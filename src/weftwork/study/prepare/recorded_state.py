@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from weftwork.base.errors import Mistake
 from weftwork.base.fix import ItemValue
 from weftwork.base.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from weftwork.base.findings import Findings
     from weftwork.engine.packet import StateField
     from weftwork.policies.layout import Field, RecordLayout
     from weftwork.policies.load import LoadedPolicy
@@ -43,8 +43,8 @@ class _NoFieldError(Exception):
 
 
 def recorded_state(
-    names: Sequence[str], policies: Mapping[str, LoadedPolicy]
-) -> tuple[tuple[StateField, ...], list[Mistake]]:
+    names: Sequence[str], policies: Mapping[str, LoadedPolicy], findings: Findings
+) -> tuple[StateField, ...]:
     """Find the fields of a scenario in the states of its policies.
 
     Parameters
@@ -52,22 +52,22 @@ def recorded_state(
     names : a field, or an element such as ``ring[3]``; with ``congestion_control.`` or ``path_selection.`` before it
         where both have a field of the name
     policies : by kind
+    findings : take a mistake for each name that is no field
 
     Returns
     -------
-    each field once, without those that are kept of every recorded flow; and a mistake for each name that is no field
+    each field once, without those that are kept of every recorded flow
     """
     found: dict[str, StateField] = {}
-    mistakes = []
     for place, name in enumerate(names):
         try:
             field = _resolved(name, policies)
         except _NoFieldError as wrong:
-            mistakes.append(Mistake(path=_PATH, text=wrong.text, fix=wrong.fix and ItemValue(place, wrong.fix)))
+            findings.wrong(_PATH, wrong.text, wrong.fix and ItemValue(place, wrong.fix))
         else:
             if field is not None:
                 found.setdefault(field.name, field)
-    return tuple(found.values()), mistakes
+    return tuple(found.values())
 
 
 def _resolved(name: str, policies: Mapping[str, LoadedPolicy]) -> StateField | None:
@@ -108,18 +108,13 @@ def _placed(owner: str, field: Field, index: int | None, policies: Mapping[str, 
     from weftwork.engine.packet import StateField
 
     layout: RecordLayout = policies[owner].state
-    offset = 0
-    for each in layout.fields:
-        if each.name == field.name:
-            break
-        offset += max(each.size, 1)
     others = {held.name for kind in OWNERS if kind != owner for held in policies[kind].state.fields}
     is_shared = field.name in others or field.name == OTHER_SERIES
     element = field.name if index is None else f"{field.name}[{index}]"
     return StateField(
         name=f"{owner}.{element}" if is_shared else element,
         of_path=owner == "path_selection",
-        place=offset + (index or 0),
+        place=layout.place(field.name) + (index or 0),
         is_float=field.type == "float",
     )
 

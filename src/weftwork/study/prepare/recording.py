@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weftwork.base.errors import Mistake
 from weftwork.base.fix import ItemValue
 from weftwork.base.nearest import nearest
 from weftwork.engine.programs import walk
+from weftwork.spec.fidelities import FIDELITIES
 from weftwork.spec.job import Arrivals, Send
 from weftwork.spec.peers import peers_of
 from weftwork.study.prepare.lowered import folds
 from weftwork.study.prepare.recorded_state import recorded_state
-from weftwork.study.results.record import port_names
+from weftwork.topology.port_names import port_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from weftwork.base.findings import Findings
     from weftwork.engine.packet import Series
     from weftwork.policies.load import LoadedPolicy
     from weftwork.spec.fabric import Fabric
@@ -63,8 +64,8 @@ def queue_pairs(job: Job) -> list[tuple[int, int, int]]:
 
 
 def recording(
-    scenario: Scenario, fabric: Fabric, job: Job, policies: Mapping[str, LoadedPolicy]
-) -> tuple[Series | None, list[Mistake]]:
+    scenario: Scenario, fabric: Fabric, job: Job, policies: Mapping[str, LoadedPolicy], findings: Findings
+) -> Series | None:
     """The records of the packet engine.
 
     A timeline and paths are always recorded; the scenario may ask for series.
@@ -77,37 +78,35 @@ def recording(
     scenario : its engine, and what it asks to record
     fabric, job : whose ports and flows
     policies : by kind, whose states
+    findings : take a mistake for every flow, port or field that is not there, or cannot be recorded
 
     Returns
     -------
-    what is recorded, None for nothing; and a mistake for every flow, port or field that is not there, or cannot be
-    recorded
+    what is recorded, None for nothing
     """
     from weftwork.engine.packet import Series
 
-    wanted, fidelity = scenario.engine.record, scenario.engine.fidelity
-    state, mistakes = recorded_state(wanted.state or (), policies)
+    wanted, fidelity = scenario.engine.record, FIDELITIES[scenario.engine.fidelity]
+    state = recorded_state(wanted.state, policies, findings) if wanted.state else ()
     if wanted.state is not None and wanted.flows == "none":
         text = "found fields but no flows to record; give engine.record.flows, a list of numbers or all"
-        mistakes.append(Mistake(path="engine.record.state", text=text))
+        findings.wrong("engine.record.state", text)
     if wanted.flows == "none" and wanted.ports == "none":
-        if fidelity == "reference" or folds(scenario):
-            return None, mistakes
-        return Series(timeline_bins=_bins(fabric), path_sample=PATH_SAMPLE), mistakes
-    if fidelity != "packet":
-        text = f"the {fidelity} engine keeps no series of flows and ports; set engine.fidelity: packet"
-        mistakes.append(Mistake(path="engine.record", text=text))
+        if not fidelity.has_timeline or folds(scenario):
+            return None
+        return Series(timeline_bins=_bins(fabric), path_sample=PATH_SAMPLE)
+    if not fidelity.has_series:
+        text = f"the {fidelity.name} engine keeps no series of flows and ports; set engine.fidelity: packet"
+        findings.wrong("engine.record", text)
     flows: tuple[tuple[int, int, int], ...] | None = None if wanted.flows == "all" else ()
     if not isinstance(wanted.flows, str):
         every = queue_pairs(job)
-        mistakes += [
-            Mistake(path="engine.record.flows", text=f"found {number}, wanted 0 to {len(every) - 1}")
-            for number in wanted.flows
-            if number >= len(every)
-        ]
+        for number in wanted.flows:
+            if number >= len(every):
+                findings.wrong("engine.record.flows", f"found {number}, wanted 0 to {len(every) - 1}")
         flows = tuple(every[number] for number in wanted.flows if number < len(every))
-    ports = _ports(wanted.ports, fabric, mistakes)
-    found = Series(
+    ports = _ports(wanted.ports, fabric, findings)
+    return Series(
         every_ps=wanted.every_ps,
         ports=ports,
         flows=flows,
@@ -115,7 +114,6 @@ def recording(
         timeline_bins=_bins(fabric),
         path_sample=PATH_SAMPLE,
     )
-    return found, mistakes
 
 
 def _bins(fabric: Fabric) -> int:
@@ -126,7 +124,7 @@ def _bins(fabric: Fabric) -> int:
     return max(LEAST_BINS, min(TIMELINE_BINS, TIMELINE_ROWS // max(1, len(fabric.ports.node))))
 
 
-def _ports(wanted: str | tuple[str, ...], fabric: Fabric, mistakes: list[Mistake]) -> tuple[int, ...]:
+def _ports(wanted: str | tuple[str, ...], fabric: Fabric, findings: Findings) -> tuple[int, ...]:
     names = port_names(fabric)
     if isinstance(wanted, str):
         return tuple(range(len(names))) if wanted == "all" else ()
@@ -143,5 +141,5 @@ def _ports(wanted: str | tuple[str, ...], fabric: Fabric, mistakes: list[Mistake
             text = f"found '{name}', wanted a node or a port such as {names[0]}"
             near = nearest(name, by_name if "->" in name else nodes)
             fix = None if near is None else ItemValue(place, near)
-            mistakes.append(Mistake(path="engine.record.ports", text=text, fix=fix))
+            findings.wrong("engine.record.ports", text, fix)
     return tuple(sorted(found))

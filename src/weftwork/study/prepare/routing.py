@@ -7,71 +7,69 @@ Leaves out: which paths k-shortest routing finds (`weftwork.topology.layers`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weftwork.base.errors import Mistake
 from weftwork.base.fix import ItemValue
-from weftwork.engine.pins import pin_mistakes
+from weftwork.engine.pins import check_pins
 from weftwork.spec.fabric import HOST
 from weftwork.spec.routing import Pin, Routing
 from weftwork.study.prepare.faults import named_mistake
 from weftwork.topology.routing_plan import planned_routing
 
 if TYPE_CHECKING:
-    from weftwork.base.fix import Fix
+    from weftwork.base.findings import Findings
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job
     from weftwork.spec.scenario.pins import PinSection
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.prepare.engineering import Engineering
 
-__all__ = ["pinned_mistakes", "routing_of"]
+__all__ = ["check_pinned", "routing_of"]
 
 
-def routing_of(scenario: Scenario, fabric: Fabric, planned: Engineering | None = None) -> tuple[Routing, list[Mistake]]:
-    """The paths that packets may take, and mistakes of names.
+def routing_of(scenario: Scenario, fabric: Fabric, findings: Findings, planned: Engineering | None = None) -> Routing:
+    """The paths that packets may take.
 
     Parameters
     ----------
     scenario : its keys ``fabric.routing``, ``fabric.paths`` and ``fabric.pinned``
     fabric : whose hosts, switches and links
+    findings : take mistakes of names, and of a routing that the fabric cannot have
     planned : paths of a controller, of `weftwork.study.prepare.engineering.planned_paths`; None: there is none
     """
     section = scenario.fabric
-    pins, mistakes = _pins(section.pinned, fabric)
-    plan, wrong = planned_routing(fabric, section.routing, paths=section.paths)
-    mistakes += wrong
+    pins = _pins(section.pinned, fabric, findings)
+    plan = planned_routing(fabric, section.routing, findings, paths=section.paths)
     if planned is not None:
-        return replace(plan.routing, pins=planned.pins, plan_at_ps=planned.plan_at_ps), mistakes
-    return replace(plan.routing, pins=tuple(pin for _, pin in pins)), mistakes
+        return replace(plan.routing, pins=planned.pins, plan_at_ps=planned.plan_at_ps)
+    return replace(plan.routing, pins=tuple(pin for _, pin in pins))
 
 
-def pinned_mistakes(scenario: Scenario, fabric: Fabric, job: Job | None) -> list[Mistake]:
-    """Mistakes in pinned paths, for the report of all mistakes.
+def check_pinned(scenario: Scenario, fabric: Fabric, job: Job | None, findings: Findings) -> None:
+    """Find mistakes in pinned paths.
 
     Parameters
     ----------
     job : that runs; None where it could not be made
+    findings : take them
     """
-    pins, mistakes = _pins(scenario.fabric.pinned, fabric)
-    return mistakes + ([] if job is None or not pins else pin_mistakes(fabric, job, pins))
+    pins = _pins(scenario.fabric.pinned, fabric, findings)
+    if job is not None and pins:
+        check_pins(fabric, job, pins, findings)
 
 
-def _pins(entries: tuple[PinSection, ...], fabric: Fabric) -> tuple[list[tuple[int, Pin]], list[Mistake]]:
-    """Entries with a valid path by their number, and mistakes of the others."""
+def _pins(entries: tuple[PinSection, ...], fabric: Fabric, findings: Findings) -> list[tuple[int, Pin]]:
+    """Entries with a valid path by their number."""
     found: list[tuple[int, Pin]] = []
-    mistakes: list[Mistake] = []
     for index, entry in enumerate(entries):
-        reading = _Reading(fabric=fabric, path=f"fabric.pinned.{index}")
-        pin = reading.pin(entry)
-        mistakes += reading.mistakes
+        pin = _Reading(fabric=fabric, findings=findings.reserved(f"fabric.pinned.{index}")).pin(entry)
         if pin is not None:
             found.append((index, pin))
-    return found, mistakes
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,8 +77,7 @@ class _Reading:
     """One entry on its way to ports."""
 
     fabric: Fabric
-    path: str
-    mistakes: list[Mistake] = field(default_factory=list)
+    findings: Findings
 
     def pin(self, entry: PinSection) -> Pin | None:
         """The entry as ports.
@@ -93,19 +90,16 @@ class _Reading:
         ports = self._ports(known) if len(known) == len(switches) else None
         sources = self._at(entry.sender, nics[0], switches[0], 0)
         destinations = self._at(entry.receiver, nics[1], switches[-1], len(switches) - 1)
-        if self.mistakes or ports is None:
+        if self.findings.has_mistakes or ports is None:
             return None
         return Pin(sources=sources, destinations=destinations, ports=ports)
-
-    def _wrong(self, key: str, text: str, fix: Fix | None = None) -> None:
-        self.mistakes.append(Mistake(path=f"{self.path}.{key}", text=text, fix=fix))
 
     def _nics(self, key: str, name: str) -> list[int]:
         """NIC ports of a name; none if it is unknown."""
         ports, mistake = named_mistake(self.fabric, "nic", name)
         if mistake is None:
             return ports
-        self._wrong(key, *mistake)
+        self.findings.wrong(key, *mistake)
         return []
 
     def _switch(self, index: int, name: str) -> int | None:
@@ -113,7 +107,7 @@ class _Reading:
         if mistake is None:
             return places[0]
         text, near = mistake
-        self._wrong("path", text, near and ItemValue(index, near))
+        self.findings.wrong("path", text, near and ItemValue(index, near))
         return None
 
     def _ports(self, switches: list[int]) -> tuple[int, ...] | None:
@@ -132,7 +126,9 @@ class _Reading:
                 continue
             near = [names[one] for one in dict.fromkeys(beyond.tolist()) if self.fabric.node_kind[one] != HOST]
             some = ", ".join(near[:3]) + (f" and {len(near) - 3:,} more" if len(near) > 3 else "")
-            self._wrong("path", f"no link joins '{names[node]}' and '{names[following]}', wanted such as {some}")
+            self.findings.wrong(
+                "path", f"no link joins '{names[node]}' and '{names[following]}', wanted such as {some}"
+            )
         return tuple(found) if len(found) == len(switches) - 1 else None
 
     def _at(self, name: str, nics: list[int], switch: int | None, index: int) -> tuple[int, ...]:
@@ -145,5 +141,5 @@ class _Reading:
             leaves = list(dict.fromkeys(names[ports.node[ports.peer[nic]]] for nic in nics))
             end = "ends" if index else "starts"
             text = f"the path {end} at '{names[switch]}', but '{name}' is attached to {', '.join(leaves[:3])}"
-            self._wrong("path", text, ItemValue(index, leaves[0]))
+            self.findings.wrong("path", text, ItemValue(index, leaves[0]))
         return own

@@ -8,24 +8,24 @@ Leaves out: fabrics from files and from Python files of the user's own, and tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from weftwork.base.findings import Findings
+from weftwork.base.sharing import is_sharing
 from weftwork.spec.calibration import read_calibration
 from weftwork.study.prepare.training import training_jobs
 from weftwork.topology.build import fabric_of_section
 
 if TYPE_CHECKING:
-    from weftwork.base.caveat import Caveat
-    from weftwork.base.errors import Mistake
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Placement
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.prepare.training import TrainingJob
 
-__all__ = ["share", "shared_fabric", "shared_jobs"]
+__all__ = ["forget", "shared_fabric", "shared_jobs"]
 
 KEPT: Final = 3  # chosen: a sweep has as many fabrics at a time at the most, unless its keys are fabrics
 
@@ -53,18 +53,15 @@ class _Shared:
     """The parts that a process keeps."""
 
     fabrics: _Kept[Fabric] = field(default_factory=_Kept)
-    jobs: _Kept[tuple[Fabric, tuple[list[TrainingJob], list[Mistake], dict[str, Caveat]]]] = field(
-        default_factory=_Kept
-    )
+    jobs: _Kept[tuple[Fabric, list[TrainingJob], Findings]] = field(default_factory=_Kept)
 
 
-_processes: list[_Shared] = []  # one, in a process that shares
+_parts: Final = _Shared()  # empty in a process that does not share
 
 
-def share() -> None:
-    """Keep parts of runs in this process, from this call on."""
-    if not _processes:
-        _processes.append(_Shared())
+def forget() -> None:
+    """Drop all parts that are kept."""
+    _parts.fabrics, _parts.jobs = _Kept(), _Kept()
 
 
 def shared_fabric(scenario: Scenario) -> Fabric:
@@ -81,15 +78,19 @@ def shared_fabric(scenario: Scenario) -> Fabric:
         return fabric_of_section(section, directory=directory)
 
     is_own = section.file is not None or str(section.topology).endswith(".py")
-    return make() if is_own or not _processes else _processes[0].fabrics.get(section, make)
+    return make() if is_own or not is_sharing() else _parts.fabrics.get(section, make)
 
 
 def shared_jobs(
-    scenario: Scenario, fabric: Fabric, placement: Placement | None
-) -> tuple[list[TrainingJob], list[Mistake], dict[str, Caveat]]:
+    scenario: Scenario,
+    fabric: Fabric,
+    findings: Findings,
+    placement: Placement | None,
+    known: Sequence[TrainingJob] = (),
+) -> list[TrainingJob]:
     """As `training_jobs`, with equal sections on one fabric made once."""
-    if not _processes or placement is not None or not scenario.trainings:
-        return training_jobs(scenario, fabric, placement)
+    if not is_sharing() or placement is not None or not scenario.trainings:
+        return training_jobs(scenario, fabric, findings, placement, known)
     draws = any(section.placement.startswith("random") for section in scenario.trainings)
     key = (
         id(fabric),  # the fabric is kept as long as its jobs: equal ids are one fabric
@@ -100,6 +101,11 @@ def shared_jobs(
         scenario.engine.fidelity,
         scenario.engine.seed if draws else None,
     )
-    kept = _processes[0].jobs
-    _, (jobs, mistakes, caveats) = kept.get(key, lambda: (fabric, training_jobs(scenario, fabric, placement)))
-    return list(jobs), list(mistakes), dict(caveats)
+
+    def make() -> tuple[Fabric, list[TrainingJob], Findings]:
+        of_jobs = Findings(source=scenario.source)
+        return fabric, training_jobs(scenario, fabric, of_jobs, placement, known), of_jobs
+
+    _, jobs, of_jobs = _parts.jobs.get(key, make)
+    findings.join(of_jobs)
+    return list(jobs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.job import Job
 from weftwork.spec.scenario.choice import PatternInput
 from weftwork.spec.scenario.choices import PATTERNS
@@ -32,10 +31,7 @@ def traffic_job(scenario: Scenario, fabric: Fabric) -> Job:
     ConfigError : the pattern does not fit the fabric; with all reasons
     CodeError : a pattern of the user's own is wrong; with file and line
     """
-    section = scenario.traffic
-    if section is None:
-        workload = type(scenario.workload).__name__
-        raise ConfigError(scenario.source, [Mistake(path="file", text=f"no workload in {workload}")])
+    section = scenario.traffic_section
     first_ports = fabric.ports.link[fabric.ports.base[fabric.hosts]]  # patterns use the first NIC port of a host
     given = PatternInput(
         hosts=len(fabric.hosts),

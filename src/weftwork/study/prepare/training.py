@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from weftwork.base.clock import NEVER_PS, SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.engine.programs import walk
-from weftwork.hardware.catalogue import SERVERS, gpu, gpu_caveats
-from weftwork.spec.job import Collect, Compute
+from weftwork.hardware.catalogue import gpu, gpu_caveats, server_gpu
+from weftwork.spec.fidelities import FIDELITIES
+from weftwork.spec.job import Collect, Compute, Notify
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.study.prepare.calibrated import (
     calibrated_figures,
@@ -27,34 +28,41 @@ from weftwork.study.prepare.calibrated import (
     calibration_caveats,
     calibration_of,
 )
-from weftwork.study.prepare.collective import nvlink_domains, port_rate_bps
+from weftwork.study.prepare.collective import nvlink_domains
 from weftwork.study.prepare.engine_settings import transport_of
+from weftwork.study.prepare.recipe_defaults import recipe_caveats
+from weftwork.workload.collectives.crossed import crossed
 from weftwork.workload.collectives.figures import collective_caveats, collective_figures, path_latency_ps
 from weftwork.workload.collectives.stepwise import stepwise
 from weftwork.workload.joined_jobs import joined
+from weftwork.workload.models.adapters import adapter_parameters
 from weftwork.workload.models.catalogue import model_caveats
 from weftwork.workload.models.huggingface import model_of
 from weftwork.workload.models.size import iteration_flops, parameters
 from weftwork.workload.models.software import software, software_caveats
 from weftwork.workload.parallelism.memory import WEIGHT_BYTES, Memory, adam_bytes, fullest_stage
 from weftwork.workload.parallelism.refuse import PlanLimits, nearest_plan, refuse, settings
-from weftwork.workload.placement import PLACEMENTS, scattered
+from weftwork.workload.placement import placed, scattered
+from weftwork.workload.slow_ranks import slowed
 from weftwork.workload.training.closed_form import ClosedForms
-from weftwork.workload.training.communication import GpuCluster
-from weftwork.workload.training.programs import Extras, TrainingShape, training_job
+from weftwork.workload.training.communication import Communication, GpuCluster
+from weftwork.workload.training.programs import Extras, TrainingShape, job_of_calls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from weftwork.base.findings import Findings
     from weftwork.base.fix import Settings
     from weftwork.spec.calibration import Calibration
     from weftwork.spec.device import Server
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Job, Placement
     from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.scenario.topology import FabricSize
     from weftwork.spec.scenario.training import TrainingSection
+    from weftwork.study.prepare.prepared import Prepared
 
 __all__ = [
     "TrainingJob",
@@ -65,10 +73,12 @@ __all__ = [
     "training_jobs",
     "training_programs",
     "training_setting",
+    "words_of_training",
 ]
 
 # chosen: Llama 3 stretched its context 16 times (arXiv:2407.21783, section 3.4.2); four times that is a slip of the pen
 MOST_STRETCH = 64
+_NAMED_JOBS: Final = 3  # chosen: in a heading; the table jobs has all
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +92,7 @@ class TrainingJob:
     model, plan, gpu, software : what trains how on what
     memory : of the GPU that needs most, item by item
     job, shape : its programs, and what their milestones mean
+    calls : communication from which the programs were written
     """
 
     name: str
@@ -93,11 +104,17 @@ class TrainingJob:
     memory: Memory
     job: Job
     shape: TrainingShape
+    calls: Communication
 
     @property
     def model_flops(self) -> float:
         """FLOPs of one iteration without recomputation."""
         return iteration_flops(self.model, self.plan)
+
+    @property
+    def trained_parameters(self) -> int:
+        """Parameters that an iteration updates: those of the model, or of its adapters."""
+        return adapter_parameters(self.model, self.plan) if self.plan.has_lora else parameters(self.model).total
 
     @property
     def peak_flops(self) -> float:
@@ -123,62 +140,68 @@ class TrainingJob:
         virtual = [f"{plural(plan.virtual_stages, 'virtual stage')}"] if plan.virtual_stages > 1 else []
         zero = [f"ZeRO {plan.zero}"] if plan.zero and plan.data * plan.context > 1 else []
         batches = f"{plural(plan.micro_batches, 'micro batch', 'micro batches')} of {plan.micro_batch}"
-        return ", ".join([*split, *virtual, *zero, batches])
+        lora = [f"LoRA of rank {plan.lora_rank}"] if plan.has_lora else []
+        return ", ".join([*split, *virtual, *zero, batches, *lora])
 
 
 def training_jobs(
-    scenario: Scenario, fabric: Fabric, placement: Placement | None = None
-) -> tuple[list[TrainingJob], list[Mistake], dict[str, Caveat]]:
+    scenario: Scenario,
+    fabric: Fabric,
+    findings: Findings,
+    placement: Placement | None = None,
+    known: Sequence[TrainingJob] = (),
+) -> list[TrainingJob]:
     """Resolve the training jobs of a scenario.
 
     Parameters
     ----------
     scenario : that was read
     fabric : on which it runs
+    findings : take what is wrong with jobs, and what is uncertain of the others
     placement : of the ranks of the section ``training``; None: as the scenario says
+    known : jobs of a similar run, whose programs are taken where they would be written alike
 
     Returns
     -------
-    the jobs that can be, what is wrong with the others, and what is uncertain of all; all empty for other workloads
+    the feasible jobs; none for other workloads
     """
     found: list[TrainingJob] = []
-    mistakes: list[Mistake] = []
-    caveats: dict[str, Caveat] = {}
     for index, section in enumerate(scenario.trainings):
-        path = "training" if scenario.training is not None else f"jobs.{index}"
+        path = scenario.job_path(index)
         try:
-            job, own = _job(scenario, fabric, section, path, placement)
+            similar = known[index] if index < len(known) else None
+            job = _job(scenario, fabric, section, path, placement, similar, findings)
         except ConfigError as error:
-            mistakes += error.mistakes
+            findings.include(error.mistakes)
             continue
         found.append(job)
-        caveats |= own
-    if scenario.stragglers and scenario.engine.fidelity != "flow":
-        text = "found slower GPUs, wanted none: the packet engine has no stragglers; take engine.fidelity: flow"
-        mistakes.append(Mistake(path="stragglers", text=text))
-    return found, mistakes, caveats
+    return found
 
 
-def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob]) -> tuple[Job, dict[str, Caveat]]:
+def count_trained(scenario: Scenario, _size: FabricSize, gpus: int) -> dict[str, int]:
+    """Ranks of the training jobs of a scenario on a fabric of ``gpus`` GPUs."""
+    return {"ranks": sum(section.gpus or gpus for section in scenario.trainings)}
+
+
+def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[TrainingJob], findings: Findings) -> Job:
     """All training jobs as one job, with collectives for the scenario's engine.
 
     Parameters
     ----------
-    scenario : its fidelity; packets know collectives only as sends and receives
+    scenario : its fidelity; packets know collectives only as sends and receives, and slow GPUs only as programs
     fabric : whose NVLink domains those go through
     jobs : of `training_jobs`
-
-    Returns
-    -------
-    the job, and what a user should know of it
+    findings : take a note on what packets leave out
 
     Raises
     ------
     ConfigError : two jobs are on one GPU, or the engine cannot run the job
     """
     job = joined([one.job for one in jobs])
-    if scenario.engine.fidelity == "flow":
-        return job, {}
+    if FIDELITIES[scenario.engine.fidelity].has_collectives:
+        return job
+    factor = compute_factors(scenario, fabric, job.placement)
+    job = job if factor is None else slowed(job, factor)
     domain = nvlink_domains(fabric, job.placement)
     if domain is None:
         domain = np.arange(job.ranks, dtype=np.int64)
@@ -188,8 +211,9 @@ def training_programs(scenario: Scenario, fabric: Fabric, jobs: Sequence[Trainin
     )
     server = _server(fabric)
     near_ps = server.nvlink_latency_ps if server.nvlink_rate_bps else server.pcie_latency_ps
-    steps = stepwise(job, domain, near_latency_ps=near_ps, far_latency_ps=path_latency_ps(fabric))
-    return steps, caveats_by_subject([Caveat(subject="training.packets", kind="approximate", text=text)])
+    far_ps = path_latency_ps(crossed(fabric, job.placement))
+    findings.note("training.packets", "approximate", text)
+    return stepwise(job, domain, near_latency_ps=near_ps, far_latency_ps=far_ps)
 
 
 def gpu_numbers(fabric: Fabric, placement: Placement) -> NDArray[np.int64]:
@@ -271,13 +295,15 @@ def training_setting(
         wanted = f"wanted fewer than the {chip.streaming_multiprocessors} of '{chip.name}'"
         text = f"found {made.exchange_multiprocessors}, {wanted}: some must be left for computing"
         raise ConfigError(path, [Mistake(path=f"{path}.software.exchange_multiprocessors", text=text)])
-    order = PLACEMENTS[section.placement](fabric, first + gpus, seed=scenario.engine.seed)
+    order = placed(fabric, first + gpus, section, seed=scenario.engine.seed)
+    placement = _part(order, first, first + gpus)
+    path_of_job = crossed(fabric, placement)
     figures = collective_figures(
         server,
-        nic_port_rate_bps=port_rate_bps(fabric),
+        nic_port_rate_bps=path_of_job.port_bps,
         gpu=chip.name,
         nic=fabric.nics[fabric.node_device[int(fabric.hosts[0])]].name,
-        network_latency_ps=path_latency_ps(fabric),
+        network_latency_ps=path_latency_ps(path_of_job),
         payload_share=transport_of(scenario.transport).payload_share,
     )
     figures = calibrated_figures(figures, calibration)
@@ -285,15 +311,23 @@ def training_setting(
         model=what,
         gpu=chip,
         software=made,
-        cluster=GpuCluster(domain_gpus=max(1, server.nvlink_domain_gpus), figures=figures),
-        placement=_part(order, first, first + gpus),
+        cluster=GpuCluster(
+            domain_gpus=max(1, server.nvlink_domain_gpus), figures=figures, host_rate_bps=server.host_link_bps
+        ),
+        placement=placement,
         figures_caveats=collective_caveats(figures),
     )
 
 
 def _job(
-    scenario: Scenario, fabric: Fabric, section: TrainingSection, path: str, placement: Placement | None
-) -> tuple[TrainingJob, dict[str, Caveat]]:
+    scenario: Scenario,
+    fabric: Fabric,
+    section: TrainingSection,
+    path: str,
+    placement: Placement | None,
+    known: TrainingJob | None,
+    findings: Findings,
+) -> TrainingJob:
     what = _model(section.model, f"{path}.model")
     gpus = section.gpus or fabric.gpus
     _refuse_absurd(section, what, path)
@@ -313,40 +347,43 @@ def _job(
         path=path,
     )
     setting = training_setting(scenario, fabric, section, path)
-    job, shape = training_job(
-        what,
-        plan,
-        gpu=chip,
+    calls = Communication(
+        model=what,
+        plan=plan,
         software=made,
         cluster=setting.cluster,
         placement=setting.placement if placement is None else placement,
-        extras=_extras(section, what, plan),
-        name=section.name,
     )
-    _refuse_endless(job, path)
+    if known is not None and known.section == section and known.gpu == chip and calls.writes_as(known.calls):
+        job, shape = known.job, known.shape
+    else:
+        job, shape = job_of_calls(calls, gpu=chip, extras=_extras(section, what, plan), name=section.name)
+        _refuse_endless(job, path)
     caveats = {
         **({} if section.model.endswith(".json") else model_caveats(what.name)),
         **gpu_caveats(chip.name),
         **software_caveats(made.name),
         **setting.figures_caveats,
         **assumed_sequence(section, what, path),
+        **recipe_caveats(section, path),
         **scattered(section.placement, f"{path}.placement"),
+        **_offloading_caveats(plan, path),
         **calibration_caveats(scenario, calibration),
     }
-    return (
-        TrainingJob(
-            name=section.name,
-            section=section,
-            model=what,
-            plan=plan,
-            gpu=chip,
-            software=made,
-            memory=fullest_stage(what, plan, has_flash_attention=made.has_flash_attention),
-            job=job,
-            shape=shape,
-        ),
-        caveats,
+    resolved = TrainingJob(
+        name=section.name,
+        section=section,
+        model=what,
+        plan=plan,
+        gpu=chip,
+        software=made,
+        memory=fullest_stage(what, plan, has_flash_attention=made.has_flash_attention),
+        job=job,
+        shape=shape,
+        calls=calls,
     )
+    findings.note_each(caveats.values())
+    return resolved
 
 
 def _software(section: TrainingSection, path: str, calibration: Calibration | None) -> Software:
@@ -366,9 +403,7 @@ def proposed_plan(section: TrainingSection, node: str, path: str) -> Settings | 
     node : name of its servers in the catalogue
     path : of the section
     """
-    row = SERVERS.get(node)
-    usual = None if row is None or "gpu" not in row.figures else str(row.value("gpu"))
-    name = section.gpu or usual
+    name = section.gpu or server_gpu(node)
     try:
         what = _model(section.model, f"{path}.model")
         chip = None if name is None else gpu(name, path=f"{path}.gpu")
@@ -413,6 +448,17 @@ def assumed_sequence(section: TrainingSection, model: Model, path: str = "traini
     return caveats_by_subject([Caveat(subject=key, kind="assumed", text=text)])
 
 
+def _offloading_caveats(plan: Parallelism, path: str) -> dict[str, Caveat]:
+    """What the transfers of offloaded activations leave out."""
+    if not plan.offloaded_layers:
+        return {}
+    text = (
+        "each GPU has its link to the host for its transfers alone: what NICs, other GPUs of a PCIe switch or GPUs"
+        " without NVLink move over the same PCIe at the same time is left out"
+    )
+    return caveats_by_subject([Caveat(subject=f"{path}.offloaded_layers", kind="approximate", text=text)])
+
+
 def _refuse_endless(job: Job, path: str) -> None:
     """Refuse an operation that outlasts simulated time, by its label."""
     for _, operation, _ in walk(job):
@@ -421,6 +467,8 @@ def _refuse_endless(job: Job, path: str) -> None:
             duration_ps = operation.duration_ps
         elif isinstance(operation, Collect):
             duration_ps = operation.overhead_ps
+        elif isinstance(operation, Notify):
+            duration_ps = operation.after_ps
         if duration_ps >= NEVER_PS:
             what = job.labels[operation.label] if isinstance(operation, Compute | Collect) else "computing"
             text = (
@@ -459,11 +507,11 @@ def _server(fabric: Fabric) -> Server:
 def _gpu_name(section: TrainingSection, server: Server, path: str) -> str:
     if section.gpu is not None:
         return section.gpu
-    row = SERVERS.get(server.name)
-    if row is None or "gpu" not in row.figures:
+    name = server_gpu(server.name)
+    if name is None:
         text = f"is missing, wanted a GPU: the server '{server.name}' of the fabric names no GPU"
         raise ConfigError("training", [Mistake(path=f"{path}.gpu", text=text, fix="h100")])
-    return str(row.value("gpu"))
+    return name
 
 
 def _part(order: Placement, first: int, last: int) -> Placement:
@@ -485,6 +533,21 @@ def _checkpoint_ps(section: TrainingSection, what: Model, plan: Parallelism) -> 
     saved = section.checkpoint
     if saved is None or saved.is_asynchronous:
         return 0
-    each = WEIGHT_BYTES + (0 if plan.has_lora else adam_bytes(plan))
-    size = each * parameters(what).total if saved.size_bytes is None else saved.size_bytes
+    trained = adapter_parameters(what, plan) if plan.has_lora else parameters(what).total
+    size = (WEIGHT_BYTES + adam_bytes(plan)) * trained if saved.size_bytes is None else saved.size_bytes
     return size * 8 * SECOND_PS // (saved.rate_bps * plan.ranks)
+
+
+def words_of_training(prepared: Prepared) -> str:
+    """Training jobs in words, for the head of a run.
+
+    Parameters
+    ----------
+    prepared : the run
+    """
+    jobs = prepared.jobs
+    if len(jobs) == 1:
+        return f"an iteration of {jobs[0].model.name} on {plural(jobs[0].plan.ranks, 'GPU')} ({jobs[0].words})"
+    told = [f"{job.name} ({job.model.name} on {plural(job.plan.ranks, 'GPU')})" for job in jobs[:_NAMED_JOBS]]
+    more = [f"{len(jobs) - len(told):,} more"] if len(jobs) > len(told) else []
+    return f"{plural(len(jobs), 'training job')} on one fabric: {', '.join(told + more)}"

@@ -7,12 +7,15 @@ Leaves out: which messages those are (`weftwork.engine.unjoined`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
+from weftwork.base.folder import is_path
 from weftwork.engine.unjoined import first_unjoined
 from weftwork.study.prepare.calibrated import calibration_of
 from weftwork.study.prepare.collective import collective_job
+from weftwork.study.prepare.workload import ROADS
 from weftwork.workload.collectives.catalogue import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -22,8 +25,6 @@ if TYPE_CHECKING:
     from weftwork.spec.scenario.workload import CollectiveSection
 
 __all__ = ["refuse_unjoined"]
-
-_BY_RAIL: Final = "hierarchical"  # the algorithm whose messages change rails inside servers
 
 
 def refuse_unjoined(scenario: Scenario, fabric: Fabric, job: Job) -> None:
@@ -42,27 +43,41 @@ def refuse_unjoined(scenario: Scenario, fabric: Fabric, job: Job) -> None:
     if found is None:
         return
     joined = "a fabric whose rails and planes are joined (topology: rail-optimized, one plane)"
-    section = scenario.collective
-    if section is not None:
-        by_rail = section.algorithm != _BY_RAIL and _joins(scenario, section, fabric)
-        way = f"an algorithm that changes rails inside servers, such as {_BY_RAIL}, or " if by_rail else ""
-        raise _refused(scenario, "collective.algorithm", f"{found.text}; wanted {way}{joined}", _BY_RAIL * by_rail)
-    path = "traffic.pattern" if scenario.traffic is not None else "training" if scenario.training else "jobs"
-    raise _refused(scenario, path, f"{found.text}; wanted {joined}", "")
+    kind = scenario.workload_kind
+    by_rail = ROADS[kind.name].joining_algorithm(scenario, fabric)
+    way = f"an algorithm that changes rails inside servers, such as {by_rail}, or " if by_rail else ""
+    raise _refused(scenario, kind.blamed_key, f"{found.text}; wanted {way}{joined}", by_rail)
 
 
-def _joins(scenario: Scenario, section: CollectiveSection, fabric: Fabric) -> bool:
-    """Whether the ranks of a collective can reach each other where messages change rails inside servers.
+def joining_algorithm(scenario: Scenario, fabric: Fabric) -> str:
+    """The first algorithm by which the ranks of a collective reach each other; empty if there is none.
 
-    They cannot in servers without NVLink, whose GPUs have no other way to each other.
+    Its messages change rails inside servers, which servers without NVLink cannot do: their GPUs have no other way to
+    each other.
+
+    Parameters
+    ----------
+    scenario : with a collective
+    fabric : on which it runs
     """
-    if section.operation not in ALGORITHMS.load(_BY_RAIL).operations:
+    section = scenario.collective_section
+    label = section.algorithm or ""
+    if (label in ALGORITHMS or is_path(label)) and ALGORITHMS.load(label).changes_rails:
+        return ""
+    by_rail = [name for name, offer in ALGORITHMS.items() if offer.changes_rails]
+    return next((name for name in by_rail if _joins(scenario, section, fabric, name)), "")
+
+
+def _joins(scenario: Scenario, section: CollectiveSection, fabric: Fabric, algorithm: str) -> bool:
+    """Whether the ranks of a collective reach each other by an algorithm."""
+    if section.operation not in ALGORITHMS[algorithm].operations:
         return False
-    update = {"algorithm": _BY_RAIL, "options": ALGORITHMS[_BY_RAIL].options()}
+    update = {"algorithm": algorithm, "options": ALGORITHMS[algorithm].options()}
     try:
-        job, _ = collective_job(
+        job = collective_job(
             section.model_copy(update=update),
             fabric,
+            Findings(source=scenario.source),
             seed=scenario.engine.seed,
             calibration=calibration_of(scenario),
         )

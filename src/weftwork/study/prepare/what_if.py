@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.base.findings import Findings
 from weftwork.engine.flow.flow_input import FlowInput
+from weftwork.hardware import catalogue
 from weftwork.spec.job import Compute, Loop, Notify, Program
 from weftwork.study.prepare.engineering import planned_paths
 from weftwork.study.prepare.job_volume import volume
 from weftwork.study.prepare.lowered import lowered
-from weftwork.study.prepare.prepare import prepare
+from weftwork.study.prepare.prepare import prepare_like
 from weftwork.topology.oversubscription import oversubscription_by_tier
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from weftwork.spec.device import Nic
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.job import Operation
     from weftwork.study.prepare.prepared import Prepared
@@ -38,36 +41,52 @@ __all__ = [
     "FAST",
     "NIC_RATES_BPS",
     "alone",
+    "is_next_nic_custom",
     "next_nic_rate_bps",
     "on_fabric",
     "on_infinite_network",
     "with_balanced_stages",
     "with_fast_fabric",
+    "with_fast_host_links",
     "with_fast_nvlink",
     "with_next_nic",
     "with_rates",
     "with_section",
+    "with_transport",
     "without_overheads",
     "without_oversubscription",
 ]
 
 FAST: Final = 1_000  # times as fast; chosen: what is left of its time is below 0.1 %
 FASTEST_BPS: Final = 10**16  # chosen: 64 bits hold it times the GPUs of a domain; what is as fast stays as it is
+ENDLESS_HOST_BPS: Final = 10**24  # chosen: 100 GB take less than a ps
 # Rates of one port of Ethernet NICs: IEEE 802.3ba, 802.3bs and 802.3df, and 1.6 Tb/s of 802.3dj (draft)
 NIC_RATES_BPS: Final = tuple(rate * 10**9 for rate in (25, 50, 100, 200, 400, 800, 1_600, 3_200))
 
 
 def with_section(prepared: Prepared, **sections: Any) -> Prepared:  # noqa: ANN401 - sections of a scenario
     """The run with other sections of its scenario, on its fabric."""
-    return prepare(prepared.scenario.model_copy(update=sections), fabric=prepared.fabric)
+    return prepare_like(prepared, prepared.scenario.model_copy(update=sections), prepared.fabric)
+
+
+def with_transport(prepared: Prepared, **keys: Any) -> Prepared:  # noqa: ANN401 - keys of the transport
+    """The run with other keys of its transport, on its fabric."""
+    return with_section(prepared, transport=prepared.scenario.transport.model_copy(update=keys))
 
 
 def on_fabric(prepared: Prepared, **parts: Any) -> Prepared:  # noqa: ANN401 - fields of a fabric
     """The run on its fabric with changed parts."""
-    return prepare(prepared.scenario, fabric=replace(prepared.fabric, **parts))
+    return prepare_like(prepared, prepared.scenario, replace(prepared.fabric, **parts))
 
 
-def with_rates(prepared: Prepared, rate_bps: NDArray[np.integer], *, delay_ps: int | None = None) -> Prepared:
+def with_rates(
+    prepared: Prepared,
+    rate_bps: NDArray[np.integer],
+    *,
+    delay_ps: int | None = None,
+    forwarding_ps: int | None = None,
+    nics: tuple[Nic, ...] | None = None,
+) -> Prepared:
     """The run on links of other rates.
 
     Buffers of switches grow by the same factor as the links that grow most, as PFC requires.
@@ -77,16 +96,20 @@ def with_rates(prepared: Prepared, rate_bps: NDArray[np.integer], *, delay_ps: i
     prepared : the run
     rate_bps : shape (links,)
     delay_ps : of all links; None: as they are
+    forwarding_ps : of all switches; None: as they are
+    nics : other NICs, in the order of those of the fabric; None: as they are
     """
     links = prepared.fabric.links.copy()
     grown = max(1, math.ceil(np.max(rate_bps / links["rate_bps"], initial=1)))
     links["rate_bps"] = rate_bps
     if delay_ps is not None:
         links["delay_ps"] = delay_ps
+    same = {} if forwarding_ps is None else {"forwarding_latency_ps": forwarding_ps}
     switches = tuple(
-        switch.model_copy(update={"buffer_bytes": switch.buffer_bytes * grown}) for switch in prepared.fabric.switches
+        switch.model_copy(update={"buffer_bytes": switch.buffer_bytes * grown, **same})
+        for switch in prepared.fabric.switches
     )
-    return on_fabric(prepared, links=links, switches=switches)
+    return on_fabric(prepared, links=links, switches=switches, nics=prepared.fabric.nics if nics is None else nics)
 
 
 def on_infinite_network(prepared: Prepared) -> Prepared:
@@ -99,13 +122,19 @@ def on_infinite_network(prepared: Prepared) -> Prepared:
     return replace(prepared, engine_input=replace(prepared.engine_input, has_infinite_network=True))
 
 
-def with_fast_fabric(prepared: Prepared) -> Prepared:
-    """The run on a fabric with `FAST` times the link rates.
+def fast_bps(rate_bps: NDArray[np.integer]) -> NDArray[np.integer]:
+    """`FAST` times some rates, as far as `FASTEST_BPS` allows, and never less than they are."""
+    fast: NDArray[np.integer] = np.maximum(rate_bps, np.minimum(rate_bps, FASTEST_BPS // FAST) * FAST)
+    return fast
 
-    The delay is 1 ps, the least of the packet engine.
+
+def with_fast_fabric(prepared: Prepared) -> Prepared:
+    """The run on a fabric with `FAST` times the link rates, behind NICs whose host interfaces feed them.
+
+    The delay of links is 1 ps, the least of the packet engine, and switches forward at once.
     """
-    rate_bps = prepared.fabric.links["rate_bps"]
-    return with_rates(prepared, np.maximum(rate_bps, np.minimum(rate_bps, FASTEST_BPS // FAST) * FAST), delay_ps=1)
+    nics = tuple(nic.model_copy(update={"pcie_rate_bps": 0}) for nic in prepared.fabric.nics)
+    return with_rates(prepared, fast_bps(prepared.fabric.links["rate_bps"]), delay_ps=1, forwarding_ps=0, nics=nics)
 
 
 def with_fast_nvlink(prepared: Prepared) -> Prepared:
@@ -122,6 +151,15 @@ def with_fast_nvlink(prepared: Prepared) -> Prepared:
     return on_fabric(prepared, servers=servers)
 
 
+def with_fast_host_links(prepared: Prepared) -> Prepared:
+    """The run on servers whose GPUs reach the memory of their hosts in no time."""
+    servers = tuple(
+        server.model_copy(update={"host_rate_bps": max(server.host_link_bps, ENDLESS_HOST_BPS)})
+        for server in prepared.fabric.servers
+    )
+    return on_fabric(prepared, servers=servers)
+
+
 def next_nic_rate_bps(fabric: Fabric) -> int | None:
     """The next Ethernet rate above the slowest NIC port; None above all."""
     ends = fabric.node_tier[fabric.links["a"]], fabric.node_tier[fabric.links["b"]]
@@ -130,7 +168,7 @@ def next_nic_rate_bps(fabric: Fabric) -> int | None:
 
 
 def with_next_nic(prepared: Prepared) -> Prepared:
-    """The run on NICs of the next rate.
+    """The run on NICs of the next rate, with host interfaces that feed them.
 
     Links between switches are faster by the same factor.
     """
@@ -140,7 +178,30 @@ def with_next_nic(prepared: Prepared) -> Prepared:
         raise ValueError("there is no faster NIC")
     ends = prepared.fabric.node_tier[links["a"]], prepared.fabric.node_tier[links["b"]]
     slowest = int(links["rate_bps"][np.minimum(*ends) == 0].min())
-    return with_rates(prepared, np.rint(links["rate_bps"] * (next_bps / slowest)).astype(np.int64))
+    nics = tuple(_feeding(nic, next_bps, next_bps / slowest) for nic in prepared.fabric.nics)
+    return with_rates(prepared, np.rint(links["rate_bps"] * (next_bps / slowest)).astype(np.int64), nics=nics)
+
+
+def is_next_nic_custom(fabric: Fabric) -> bool:
+    """Whether a server of the fabric is not sold with the next NIC.
+
+    Servers and NICs that are not in the catalogue are the user's own.
+    """
+    next_bps = next_nic_rate_bps(fabric)
+    sold = {None if next_bps is None else catalogue.nic_for_rate(next_bps, like=nic.name) for nic in fabric.nics}
+    return any(
+        name is not None and catalogue.is_custom_nic(server.name, name) for server in fabric.servers for name in sold
+    )
+
+
+def _feeding(nic: Nic, rate_bps: int, factor: float) -> Nic:
+    """A NIC with the host interface of one that is sold with a rate; without such a NIC, as much faster as its port."""
+    if nic.pcie_rate_bps == 0:
+        return nic
+    sold = catalogue.nic_for_rate(rate_bps, like=nic.name)
+    faster_bps = catalogue.nic(sold).pcie_rate_bps if sold is not None else 0
+    faster_bps = faster_bps or round(nic.pcie_rate_bps * factor)
+    return nic.model_copy(update={"pcie_rate_bps": max(nic.pcie_rate_bps, faster_bps)})
 
 
 def without_oversubscription(prepared: Prepared) -> Prepared:
@@ -213,6 +274,7 @@ def _with_programs(prepared: Prepared, programs: Sequence[Program]) -> Prepared:
         transport=prepared.transport,
         policies=prepared.policies,
         faults=prepared.faults,
+        findings=Findings(source=prepared.scenario.source),
         planned=paths,
     )
     sent = None if prepared.volume is None else volume(job)

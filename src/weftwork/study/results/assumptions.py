@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from weftwork.spec.fidelities import FIDELITIES
+
 if TYPE_CHECKING:
     from weftwork.spec.training import Parallelism
     from weftwork.study.prepare.prepared import Prepared
@@ -36,7 +38,7 @@ def assumptions(prepared: Prepared) -> str:
     differ = [job.name for job, text in zip(prepared.jobs, told, strict=True) if text != told[0]]
     who = f" ({prepared.jobs[0].name}; {', '.join(differ)} otherwise)" if differ else ""
     collectives = "collectives as NCCL chooses"
-    if prepared.scenario.engine.fidelity != "flow":
+    if not FIDELITIES[prepared.scenario.engine.fidelity].has_collectives:
         collectives = "collectives as rings and direct exchanges, never hidden"
     return f"{told[0]}{who}; {collectives}"
 

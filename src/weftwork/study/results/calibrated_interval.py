@@ -10,11 +10,13 @@ the closed form knows nothing; operations and algorithms without a closed form, 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weftwork.spec.numbers import quantities
 from weftwork.spec.result import Quantity
+from weftwork.spec.scenario.choices import ALGORITHMS
 from weftwork.study.prepare.calibrated import (
     calibrated_figures,
     calibrated_software,
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["calibrated_summary", "collective_ratios", "training_ratios"]
 
 LOW, HIGH = 0.05, 0.95
-_TEXT: Final = "{what} with the {share} % quantile of the calibration's draws, by the ratio of closed forms."
 
 
 def calibrated_summary(prepared: Prepared, summary: Mapping[str, Quantity]) -> dict[str, Quantity]:
@@ -60,32 +61,25 @@ def calibrated_summary(prepared: Prepared, summary: Mapping[str, Quantity]) -> d
     found: dict[str, Quantity] = {}
     for place, job in enumerate(prepared.jobs):
         lead = f"{job.name}." if place else ""
-        path = "training" if prepared.scenario.training is not None else f"jobs.{place}"
+        path = prepared.scenario.job_path(place)
         ratios = training_ratios(prepared.scenario, prepared.fabric, job.section, job.plan, calibration, path=path)
-        found |= _ends(summary, f"{lead}iteration", "iteration_ps", "The iteration", ratios, lead)
-    if prepared.scenario.collective is not None:
+        found |= _ends(summary, "iteration", ratios, lead)
+    if prepared.scenario.workload_kind.is_collective:
         of_collective = collective_ratios(prepared, calibration)
         if of_collective is not None:
-            name = "collective_duration"
-            found |= _ends(summary, name, f"{name}_ps", "The collective", of_collective, "")
+            found |= _ends(summary, "collective_duration", of_collective, "")
     return found
 
 
-def _ends(
-    summary: Mapping[str, Quantity], name: str, of: str, what: str, ratios: tuple[float, float], lead: str
-) -> dict[str, Quantity]:
-    time = summary.get(f"{lead}{of}")
+def _ends(summary: Mapping[str, Quantity], name: str, ratios: tuple[float, float], lead: str) -> dict[str, Quantity]:
+    time = summary.get(f"{lead}{name}_ps")
     if time is None:
         return {}
-    ends = (("low", LOW, ratios[0]), ("high", HIGH, ratios[1]))
-    return {
-        f"{name}_{end}_ps": Quantity(
-            value=None if time.value is None else round(time.value * ratio),
-            unit="ps",
-            text=_TEXT.format(what=what, share=round(100 * share)),
-        )
-        for end, share, ratio in ends
-    }
+    found: dict[str, Quantity] = {}
+    for end, share, ratio in (("low", LOW, ratios[0]), ("high", HIGH, ratios[1])):
+        value = None if time.value is None else round(time.value * ratio)
+        found |= quantities(f"{name}_{end}_ps", value, lead=lead, share=round(100 * share))
+    return found
 
 
 def training_ratios(
@@ -130,8 +124,8 @@ def collective_ratios(prepared: Prepared, calibration: Calibration) -> tuple[flo
     prepared : of the scenario
     calibration : with draws
     """
-    section, fabric = prepared.scenario.collective, prepared.fabric
-    if section is None or section.operation not in OPERATIONS or len(fabric.servers) > 1:
+    section, fabric = prepared.scenario.collective_section, prepared.fabric
+    if section.operation not in OPERATIONS or len(fabric.servers) > 1:
         return None
     placement = prepared.job.placement
     server = fabric.servers[0]
@@ -141,13 +135,14 @@ def collective_ratios(prepared: Prepared, calibration: Calibration) -> tuple[flo
         placement = replace(placement, host=placement.host[:ranks], nics=placement.nics[:ranks], gpu=gpus)
     domain = domain_ranks(fabric, placement)
     payload_share = transport_of(prepared.scenario.transport).payload_share
-    figures = replace(fabric_figures(fabric), payload_share=payload_share)
+    figures = replace(fabric_figures(fabric, placement), payload_share=payload_share)
     group = GroupShape(members=ranks, per_domain=domain, domain_gpus=max(domain, server.nvlink_domain_gpus))
     if ranks < 2:
         return None
     used = method_used(section, fabric, seed=prepared.scenario.engine.seed, calibration=calibration)
     ways = [way for way in methods(section.operation, group, figures) if (way.algorithm, way.protocol) == used]
-    if section.algorithm == "auto":
+    is_own = section.candidate is not None and used[0] == ALGORITHMS.load(section.candidate).name
+    if section.algorithm == "auto" and not is_own:
         known = calibrated_figures(figures, calibration)
         ways = [chosen_method(section.operation, group, section.size_bytes, known)]
     if not ways:

@@ -30,17 +30,13 @@ START, END = 0, 1  # indices of Job.milestone_names
 def collective_times(prepared: Prepared, outcome: Outcome) -> dict[str, list[Any]]:
     """Columns of the table ``collectives``, see `weftwork.spec.result`.
 
-    Empty for another workload.
-
     Parameters
     ----------
-    prepared : what was run
+    prepared : what was run, a collective
     outcome : its milestones
     """
     rows: dict[str, list[Any]] = {column.name: [] for column in TABLES["collectives"]}
-    section = prepared.scenario.collective
-    if section is None:
-        return rows
+    section = prepared.scenario.collective_section
     moves_data = section.operation != "barrier"
     ranks = prepared.job.gpus
     factor = float(bus_bandwidth_factor(section.operation, ranks)) if moves_data else 0.0

@@ -15,7 +15,6 @@ import yaml
 
 from weftwork.base.errors import UsageError
 from weftwork.hardware.prices import price_book
-from weftwork.spec.answer import HEADLINES
 from weftwork.spec.comparison import (
     ComparedFabric,
     ComparedKey,
@@ -24,12 +23,14 @@ from weftwork.spec.comparison import (
     RunComparison,
     WorkloadGroup,
 )
-from weftwork.spec.scenario.scenario import WORKLOADS
+from weftwork.spec.numbers import HEADLINES, numbers_shown
+from weftwork.spec.time_kinds import TIME_KINDS
+from weftwork.spec.workloads import WORKLOADS
 from weftwork.store.runs import finished
 from weftwork.study.results.compared_fabric import FabricsOfRuns
 from weftwork.study.results.run_labels import distinct, labels_of_group
 from weftwork.study.results.scenario_keys import flat_keys, tell_files_apart
-from weftwork.study.results.training_time import SPENT
+from weftwork.study.results.seeds import is_difference_clear
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,16 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_runs"]
 
-_SPEEDS: Final = {  # what is told beside the time, the first that there is
-    "mfu": "MFU",
-    "collective_bus_bandwidth_bps": "bus bandwidth",
-    "fct_p99_ps": "FCT p99",
-}
-_NAME_OF_WORK: Final = {"training": "model", "collective": "operation", "traffic": "pattern"}
-_WORK_KEYS: Final = {  # keys after which the same workload is another amount of work
-    "training": ("global_batch", "sequence", "iterations"),
-    "collective": ("size", "gpus", "repeat"),
-}
+_SPEEDS: Final = numbers_shown("speed")  # what is told beside the time, the first that there is
 
 
 def compare_runs(runs: Sequence[Run], *, prices: str | None = None) -> RunComparison:
@@ -122,13 +114,15 @@ def _groups(
 
 def _workload(scenario: Mapping[str, Any], flat: Mapping[str, str]) -> tuple[str, str]:
     """Kind of a workload, and its name for people."""
-    kind = next((one for one in WORKLOADS if scenario.get(one)), "")
-    if kind == "jobs":
-        models = [text for key, text in flat.items() if key.startswith("jobs.") and key.endswith(".model")]
-        return kind, " and ".join(_plain(model) for model in models) or "jobs"
-    section = scenario.get(kind) or {}
-    name = _plain(str(section.get(_NAME_OF_WORK.get(kind, ""), "")))
-    return kind, f"{name} traffic" if kind == "traffic" and name else name or kind or "no workload"
+    kind = next((kind for name, kind in WORKLOADS.items() if scenario.get(name)), None)
+    if kind is None:
+        return "", "no workload"
+    if kind.is_list:
+        begin, end = f"{kind.name}.", f".{kind.name_key}"
+        names = [_plain(text) for key, text in flat.items() if key.startswith(begin) and key.endswith(end)]
+        return kind.name, " and ".join(names) or kind.name
+    name = _plain(str(scenario[kind.name].get(kind.name_key, "")))
+    return kind.name, kind.title.format(name=name) if name else kind.name
 
 
 def _plain(name: str) -> str:
@@ -138,9 +132,11 @@ def _plain(name: str) -> str:
 
 def _is_work(key: str) -> bool:
     section, _, rest = key.partition(".")
-    if section == "jobs":
-        return key.rpartition(".")[2] in _WORK_KEYS["training"]
-    return section == "traffic" or rest in _WORK_KEYS.get(section, ())
+    kind = WORKLOADS.get(section)
+    if kind is None:
+        return False
+    name = rest.rpartition(".")[2] if kind.is_list else rest
+    return not kind.work_keys or name in kind.work_keys
 
 
 def _differing(keys: Sequence[Mapping[str, str]]) -> list[str]:
@@ -218,8 +214,10 @@ def _row(
     known = run.summary.get(number, {})
     low, high = (known.get(end) if value is not None else None for end in ("low", "high"))
     before = None if first is None else first.summary.get(number)
-    change, is_clear = (None, None) if value is None else _change(before, known)
-    speed = next((one for one in _SPEEDS if run.summary.get(one, {}).get("value") is not None), "")
+    change, is_clear = (None, None)
+    if value is not None and first is not None:
+        change, is_clear = _change(before, known, are_paired=_are_paired(run, first))
+    speed = next((each for each in _SPEEDS if run.summary.get(each.name, {}).get("value") is not None), None)
     culprit = run.answer.culprit
     return ComparedRun(
         folder=run.path.resolve().name,
@@ -235,9 +233,9 @@ def _row(
         high_ps=high,
         change=change,
         is_clear=is_clear,
-        speed=run.value(speed) if speed else None,
-        speed_name=_SPEEDS.get(speed, ""),
-        speed_unit=run.summary[speed]["unit"] if speed else "",
+        speed=run.value(speed.name) if speed else None,
+        speed_name=speed.short if speed else "",
+        speed_unit=speed.unit if speed else "",
         exposed_share=run.summary.get("exposed_share", {}).get("value"),
         culprit=culprit.name,
         culprit_share=culprit.cost_share,
@@ -252,11 +250,10 @@ def _row(
 def _time_parts(run: Run) -> dict[str, float]:
     """Time of an average rank of the first job by what it went to."""
     parts = {}
-    for kind, words in SPENT.items():
-        names = (f"exposed_{kind}_ps", f"spent_{kind}_ps", f"{kind}_ps")
-        value = next((run.summary[name]["value"] for name in names if name in run.summary), None)
+    for kind in TIME_KINDS.values():
+        value = run.summary.get(f"{kind.number}_ps", {}).get("value")
         if value is not None:
-            parts[words] = float(value)
+            parts[kind.text] = float(value)
     return parts
 
 
@@ -267,14 +264,18 @@ def _troubles(run: Run) -> dict[str, float]:
     return {name: getattr(evidence, name) for name in ("lost_share", "resent_share", "paused_share")}
 
 
-def _change(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> tuple[float | None, bool | None]:
-    """A value over another, minus 1, and whether intervals are disjoint."""
+def _change(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, *, are_paired: bool
+) -> tuple[float | None, bool | None]:
+    """A value over another, minus 1, and whether that is more than noise."""
     if before is None or after is None or not before["value"] or after["value"] is None:
         return None, None
-    is_clear = None
-    if before.get("seeds", 1) > 1 and after.get("seeds", 1) > 1:
-        is_clear = before["high"] < after["low"] or after["high"] < before["low"]
-    return after["value"] / before["value"] - 1, is_clear
+    return after["value"] / before["value"] - 1, is_difference_clear(after, before, are_paired=are_paired)
+
+
+def _are_paired(run: Run, other: Run) -> bool:
+    """Whether two runs have the same seeds, in the same order."""
+    return bool(run.seeds) and run.provenance.get("seeds") == other.provenance.get("seeds")
 
 
 def _numbers(runs: Sequence[Run], members: Sequence[Sequence[int]]) -> tuple[ComparedNumber, ...]:
@@ -285,7 +286,9 @@ def _numbers(runs: Sequence[Run], members: Sequence[Sequence[int]]) -> tuple[Com
     for name in dict.fromkeys(name for one in summaries for name in one):
         own = [one.get(name) for one in summaries]
         pairs = [
-            (None, None) if first_of[place] == place else _change(own[first_of[place]], number)
+            (None, None)
+            if first_of[place] == place
+            else _change(own[first_of[place]], number, are_paired=_are_paired(runs[place], runs[first_of[place]]))
             for place, number in enumerate(own)
         ]
         found.append(

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weftwork.base.clock import NEVER_PS, SECOND_PS, serialisation_ps
-from weftwork.engine.packet_input import Op, PacketInput
+from weftwork.engine.packet_input import PacketInput
+from weftwork.engine.rows.job import Op
 from weftwork.spec.fabric import HOST
 from weftwork.topology.routing import DELIVER
 
@@ -249,7 +250,7 @@ def nic_ports(
     Parameters
     ----------
     engine_input : the run's
-    messages : `weftwork.engine.outcome.MESSAGE_DTYPE`
+    messages : `weftwork.engine.rows.outcome.MESSAGE_DTYPE`
 
     Returns
     -------

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weftwork.base.clock import NEVER_PS, SECOND_PS, serialisation_ps
+from weftwork.spec.numbers import quantities
 from weftwork.spec.result import Quantity
 
 if TYPE_CHECKING:
@@ -118,13 +119,12 @@ def inside_summary(engine_input: PacketInput | FlowInput, flows: pa.Table, durat
     words = ("between servers, by packet", "inside servers by NVLink, by message", "inside servers by PCIe, by message")
     for name, text in zip(CARRIERS, words, strict=True):
         size = int(flows["size_bytes"].to_numpy()[delivered & (carrier == name)].sum())
-        found[f"{name}_bytes"] = Quantity(value=size, unit="B", text=f"Payload delivered {text}.")
+        found |= quantities("{carrier}_bytes", size, carrier=name, where=text)
     for name in CARRIERS[1:]:
         own = flows.filter(delivered & (carrier == name))
         share = _busiest_share(engine_input, name, own, duration_ps)
         if share is not None:
-            text = f"Share of the time in which the busiest {'NVLink' if name == 'nvlink' else 'PCIe'} port was in use."
-            found[f"busiest_{name}"] = Quantity(value=share, unit="share", text=text)
+            found |= quantities(f"busiest_{name}", share)
     return found
 
 

@@ -7,19 +7,24 @@ Leaves out: which of them is to blame (`weftwork.study.answer`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from weftwork.base.clock import SECOND_PS
+from weftwork.spec.fault_changes import ChangedState
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from weftwork.spec.fault_changes import ChangeRow
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
 __all__ = ["link_use", "mean_rates_bps", "rate_rows", "rate_steps", "sent_bytes", "siblings_use", "up_use"]
+
+# What decides at which rate a link sends
+_RATE_STATES: Final = frozenset({ChangedState.WORKS, ChangedState.CIRCUIT, ChangedState.RATE})
 
 
 def sent_bytes(prepared: Prepared, execution: Execution) -> NDArray[np.float64]:
@@ -45,16 +50,16 @@ def rate_steps(prepared: Prepared, end_ps: int) -> dict[int, list[tuple[int, int
     of each link that changed: instants and rates in b/s from then on, by time; the first is what it has at 0
     """
     links = prepared.fabric.links
-    changes: dict[int, list[tuple[int, str, int]]] = {}
+    changes: dict[int, list[tuple[int, ChangeRow, int]]] = {}
     for occurrence in prepared.faults:
         for fault in occurrence.faults:
-            if fault.event not in {"up", "down", "degrade", "lit", "dark"} or fault.at_ps > end_ps:
+            if fault.change.sets not in _RATE_STATES or fault.at_ps > end_ps:
                 continue
             affected = [] if fault.link < 0 else [fault.link]
             if fault.switch >= 0:
                 affected = np.flatnonzero((links["a"] == fault.switch) | (links["b"] == fault.switch)).tolist()
             for link in affected:
-                changes.setdefault(link, []).append((fault.at_ps, fault.event, fault.rate_bps or 0))
+                changes.setdefault(link, []).append((fault.at_ps, fault.change, fault.rate_bps))
     at_start = prepared.fabric.links_at_start
     for link in np.flatnonzero(~at_start).tolist():
         changes.setdefault(link, [])
@@ -63,10 +68,10 @@ def rate_steps(prepared: Prepared, end_ps: int) -> dict[int, list[tuple[int, int
         nominal_bps = rate_bps = int(links["rate_bps"][link])
         is_up, is_lit = True, bool(at_start[link])
         steps[link] = [(0, nominal_bps if is_lit else 0)]
-        for at_ps, event, new_bps in sorted(happened, key=lambda one: one[0]):
-            is_up = event != "down" if event in {"up", "down"} else is_up
-            is_lit = event != "dark" if event in {"lit", "dark"} else is_lit
-            rate_bps = new_bps or nominal_bps if event == "degrade" else rate_bps
+        for at_ps, change, new_bps in sorted(happened, key=lambda one: one[0]):
+            is_up = bool(change.passes) if change.sets is ChangedState.WORKS else is_up
+            is_lit = bool(change.passes) if change.sets is ChangedState.CIRCUIT else is_lit
+            rate_bps = new_bps or nominal_bps if change.sets is ChangedState.RATE else rate_bps
             steps[link].append((at_ps, rate_bps if is_up and is_lit else 0))
     return steps
 
@@ -144,7 +149,7 @@ def up_use(prepared: Prepared, use: NDArray[np.float64], tier: int) -> float:
     return float(max(np.max(use[up], initial=0.0), np.max(use[ports.peer[up]], initial=0.0)))
 
 
-def siblings_use(prepared: Prepared, execution: Execution, use: NDArray[np.float64]) -> tuple[float, str, float]:
+def siblings_use(prepared: Prepared, execution: Execution, use: NDArray[np.float64]) -> tuple[float, int, float]:
     """The port up with the most traffic against its switch's equal ports.
 
     Parameters
@@ -155,7 +160,7 @@ def siblings_use(prepared: Prepared, execution: Execution, use: NDArray[np.float
 
     Returns
     -------
-    how many times the mean it carried, its name, and the share of the time for which it sent; 1, '' and 0 where no
+    how many times the mean it carried, its number, and the share of the time for which it sent; 1, -1 and 0 where no
     switch has two ports up
     """
     up = _up_ports(prepared)
@@ -166,9 +171,7 @@ def siblings_use(prepared: Prepared, execution: Execution, use: NDArray[np.float
     total = np.bincount(node, carried[up], minlength=len(fabric.node_tier))
     several = up[(count[node] > 1) & (total[node] > 0)]
     if not len(several):
-        return 1.0, "", 0.0
+        return 1.0, -1, 0.0
     worst = int(several[np.argmax(use[several])])  # the busiest, which others waited for
     own = fabric.ports.node[worst]
-    names = fabric.node_names
-    name = f"{names[int(own)]}->{names[int(fabric.ports.node[fabric.ports.peer[worst]])]}"
-    return float(carried[worst] * count[own] / total[own]), name, float(use[worst])
+    return float(carried[worst] * count[own] / total[own]), worst, float(use[worst])

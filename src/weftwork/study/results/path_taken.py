@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weftwork.policies.routings import ROUTINGS
 from weftwork.spec.fabric import HOST
+from weftwork.spec.routings import ROUTINGS
 from weftwork.study.results.intra_server import PACKETS, carriers
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def queue_pair_of(messages: NDArray[np.void]) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    messages : `weftwork.engine.outcome.MESSAGE_DTYPE`, in the order of an outcome
+    messages : `weftwork.engine.rows.outcome.MESSAGE_DTYPE`, in the order of an outcome
     """
     begins = np.ones(len(messages), np.bool_)
     begins[1:] = False

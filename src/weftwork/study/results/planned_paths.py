@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.spec.numbers import quantities
 from weftwork.spec.result import Quantity
 
 if TYPE_CHECKING:
@@ -31,20 +32,11 @@ def planned_summary(prepared: Prepared) -> dict[str, Quantity]:
     if prepared.planned is None:
         return {}
     first = prepared.planned.computed[0]
-    busiest = "Load of the most loaded link between switches over its capacity, at the line rate of the busiest NIC"
     return {
-        "planned_pairs": Quantity(value=first.pairs, unit="count", text="Pairs of NIC ports with a planned path."),
-        "planned_busiest_link": Quantity(
-            value=first.busiest_share, unit="share", text=f"{busiest} port, by the planned paths."
-        ),
-        "planned_bound": Quantity(
-            value=first.planned.bound,
-            unit="share",
-            text="Lower bound of the load of the most loaded link, if the scheme has one.",
-        ),
-        "planned_again": Quantity(
-            value=len(prepared.planned.computed) - 1, unit="count", text="Later instants with new paths."
-        ),
+        **quantities("planned_pairs", first.pairs),
+        **quantities("planned_busiest_link", first.busiest_share),
+        **quantities("planned_bound", first.planned.bound),
+        **quantities("planned_again", len(prepared.planned.computed) - 1),
     }
 
 

@@ -12,13 +12,15 @@ import numpy as np
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.flow_identity import flow_identity
 from weftwork.base.grammar import plural
-from weftwork.base.units import SIZE, format_quantity
-from weftwork.engine.outcome import EVENT_KINDS, SERIES_KINDS
 from weftwork.engine.packet_input import DROP_REASONS
+from weftwork.engine.rows.outcome import EVENT_KINDS, SERIES_KINDS
+from weftwork.spec.fidelities import FIDELITIES
+from weftwork.spec.numbers import QUANTILES, declared, numbers_shown, quantities
 from weftwork.spec.result import TABLES, Quantity
-from weftwork.spec.scenario.choices import PATTERNS
+from weftwork.spec.routings import ROUTINGS
 from weftwork.store.tables import table_schema
 from weftwork.study.prepare.calibrated import calibration_of
+from weftwork.study.prepare.workload import ROADS
 from weftwork.study.results.assumptions import assumptions
 from weftwork.study.results.collective_times import collective_times
 from weftwork.study.results.fabric_tables import node_rows, path_rows, timeline_rows, wire_bytes
@@ -36,6 +38,7 @@ from weftwork.study.results.link_use import link_use, mean_rates_bps, rate_rows,
 from weftwork.study.results.path_taken import paths_taken, queue_pair_of
 from weftwork.study.results.planned_paths import planned_summary
 from weftwork.topology.oversubscription import end_to_end, oversubscription_by_tier, oversubscription_text
+from weftwork.topology.port_names import port_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,21 +52,10 @@ if TYPE_CHECKING:
     from weftwork.study.prepare.prepared import Prepared
     from weftwork.study.run.execute import Execution
 
-__all__ = ["MOST_LINKS", "about", "message_rows", "port_names", "summarise", "table", "words"]
+__all__ = ["MOST_LINKS", "about", "message_rows", "summarise", "table", "words"]
 
-QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999))
 MOST_LINKS: Final = 100_000  # chosen: some megabytes
 KEPT_LINKS: Final = 2_000  # chosen: of those the busiest, more than anybody reads
-_NAMED_JOBS: Final = 3  # chosen: in a heading; the table jobs has all
-_OF_QUEUES: Final = (
-    "max_queue_bytes",
-    "marks",
-    "pauses",
-    "paused_ps",
-    "credit_frames",
-    "nic_state_bytes",
-    "reorder_buffer_bytes",
-)
 _COUNTED: Final = {  # events that are counted over the whole fabric, by the name of the counter
     "retransmission": "retransmissions",
     "timeout": "timeouts",
@@ -73,48 +65,6 @@ _COUNTED: Final = {  # events that are counted over the whole fabric, by the nam
     "duplicate": "duplicates",
     "queue pair error": "queue_pair_errors",
 }
-_COUNTERS: Final = {
-    "data_sent": "Data packets sent, retransmissions included.",
-    "retransmissions": "Data packets sent again.",
-    "trims": "Data packets that a switch cut to their headers for lack of room.",
-    "timeouts": "Retransmission timeouts: a sender went back because no acknowledgement came.",
-    "naks_sent": "Negative acknowledgements sent: a packet was missing.",
-    "cnps_sent": "Congestion notification packets sent.",
-    "acks_sent": "Acknowledgements sent.",
-    "out_of_order_discards": "Packets that a receiver discarded because an earlier packet was missing.",
-    "duplicates": "Packets received more than once.",
-    "queue_pair_errors": "Connections that failed after too many timeouts.",
-    "packet_hops": "Packets times the links that they crossed, ACKs and CNPs included.",
-}
-
-
-def port_names(fabric: Fabric, chosen: NDArray[np.int64] | None = None) -> list[str]:
-    """Name of every port: ``leaf0->spine1``.
-
-    Parallel links have ``.2``, ``.3`` behind it, in order.
-
-    Parameters
-    ----------
-    fabric : whose ports
-    chosen : ports to name; None: all of them
-    """
-    ports = fabric.ports
-    numbers = np.arange(len(ports.node)) if chosen is None else chosen
-    of_chosen = np.zeros(len(fabric.node_kind), np.bool_)
-    of_chosen[ports.node[numbers]] = True
-    beside = np.flatnonzero(of_chosen[ports.node])  # parallel ports are of one node
-    pair = ports.node[beside].astype(np.int64) * len(of_chosen) + ports.node[ports.peer[beside]]
-    order = np.argsort(pair, kind="stable")
-    is_first = np.append(True, pair[order][1:] != pair[order][:-1])
-    place = np.empty(len(beside), np.int64)
-    place[order] = np.arange(len(beside)) - np.maximum.accumulate(np.where(is_first, np.arange(len(beside)), 0))
-    before = place[np.searchsorted(beside, numbers)].tolist()
-    ends = np.concatenate([ports.node[numbers], ports.node[ports.peer[numbers]]])
-    named, index = np.unique(ends, return_inverse=True)
-    words = np.array([fabric.node_names[node] for node in named.tolist()], object)[index].reshape(2, -1).tolist()
-    return [
-        f"{node}->{peer}" + (f".{count + 1}" if count else "") for node, peer, count in zip(*words, before, strict=True)
-    ]
 
 
 def about(prepared: Prepared) -> dict[str, str]:
@@ -125,10 +75,10 @@ def about(prepared: Prepared) -> dict[str, str]:
              plural(links, "link"), oversubscription_text(fabric), _routing(prepared))  # fmt: skip
     return {
         "name": scenario.name,
-        "workload": _workload(prepared),
+        "workload": ROADS[scenario.workload_kind.name].words(prepared),
         "fabric": ", ".join(part for part in parts if part),
         "transport": _transport(prepared),
-        **({"assumes": assumptions(prepared)} if prepared.jobs else {}),
+        **({"assumes": assumptions(prepared)} if scenario.workload_kind.is_training else {}),
         **_calibrated(scenario),
     }
 
@@ -138,19 +88,16 @@ def _calibrated(scenario: Scenario) -> dict[str, str]:
     found = calibration_of(scenario)
     if found is None:
         return {}
-    workload = "training" if scenario.trainings else "collective"
+    constants = found.constants_of(scenario.workload_kind.calibrated_as)
     drawn = "intervals by the ratio of closed forms" if found.draws else "no draws, so no intervals"
-    return {"calibrated": f"{found.constants_of(workload)}; fitted on {found.words} ({Path(found.file).name}); {drawn}"}
+    return {"calibrated": f"{constants}; fitted on {found.words} ({Path(found.file).name}); {drawn}"}
 
 
 def _routing(prepared: Prepared) -> str:
     """Rules of routing besides all shortest paths; empty without them."""
     section = prepared.scenario.fabric
-    rules = {
-        "k-shortest": f"{plural(section.paths or 0, 'shortest path')} a pair",
-        "up-down": "routes up and then down",
-    }
-    ways = [rules[section.routing]] if section.routing in rules else []
+    words = ROUTINGS[section.routing].words.format(paths=plural(section.paths or 0, "shortest path"))
+    ways = [words] if words else []
     if section.engineering is not None:
         ways.append(f"paths planned by {Path(section.engineering.scheme).name}")
     return ", ".join([*ways, *([f"{len(section.pinned)} pinned"] if section.pinned else [])])
@@ -175,26 +122,6 @@ def _hosts(fabric: Fabric) -> str:
     return f"{plural(hosts, 'server')} ({', '.join(sorted(kinds))}) with {plural(fabric.gpus, 'GPU')}"
 
 
-def _workload(prepared: Prepared) -> str:
-    scenario, jobs = prepared.scenario, prepared.jobs
-    if len(jobs) > 1:
-        told = [f"{job.name} ({job.model.name} on {plural(job.plan.ranks, 'GPU')})" for job in jobs[:_NAMED_JOBS]]
-        more = [f"{len(jobs) - len(told):,} more"] if len(jobs) > len(told) else []
-        return f"{plural(len(jobs), 'training job')} on one fabric: {', '.join(told + more)}"
-    if jobs:
-        return f"an iteration of {jobs[0].model.name} on {plural(jobs[0].plan.ranks, 'GPU')} ({jobs[0].words})"
-    if scenario.collective is not None:
-        found = scenario.collective
-        size = "" if found.operation == "barrier" else f" of {format_quantity(SIZE, found.size_bytes)}"
-        times = f", {found.repeat:,} times" if found.repeat > 1 else ""
-        return f"{prepared.job.name}{size} among {plural(prepared.job.gpus, 'GPU')}{times}"
-    found_ = scenario.traffic
-    if found_ is None:
-        return prepared.job.name
-    with PATTERNS.blaming(found_.pattern):
-        return PATTERNS.load(found_.pattern).words(found_.options, prepared.job)
-
-
 def message_rows(prepared: Prepared, execution: Execution) -> dict[str, dict[str, Any]]:
     """Columns of the tables about messages and links.
 
@@ -211,9 +138,10 @@ def message_rows(prepared: Prepared, execution: Execution) -> dict[str, dict[str
     }
     if prepared.is_folded:
         return found
+    if prepared.scenario.workload_kind.is_collective:
+        found["collectives"] = collective_times(prepared, outcome)
     return found | {
         "flows": _flows(prepared, outcome),
-        "collectives": collective_times(prepared, outcome),
         "series": _series(prepared, outcome, names),
         "timeline": timeline_rows(outcome),
         "paths": path_rows(outcome),
@@ -430,19 +358,16 @@ def summarise(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.
     """
     found = (_of_folded if prepared.is_folded else _of_messages)(prepared, execution, tables)
     if ratios := oversubscription_by_tier(prepared.fabric):
-        text = "Rate of the hosts over the rate of the top tier: the product of the tiers' oversubscriptions."
-        found["oversubscription"] = Quantity(value=end_to_end(ratios), unit="ratio", text=text)
+        found |= quantities("oversubscription", end_to_end(ratios))
     return found | planned_summary(prepared)
 
 
 def _of_folded(prepared: Prepared, execution: Execution, tables: Mapping[str, pa.Table]) -> dict[str, Quantity]:
-    simulated_ps = execution.outcome.simulated_ps
     busiest = float(np.max(tables["links"]["utilisation"].to_numpy(), initial=0.0))
-    carried = float(sent_bytes(prepared, execution).sum())
     return {
-        "simulated_ps": Quantity(value=simulated_ps, unit="ps", text="Simulated time of the run."),
-        "busiest_link": Quantity(value=busiest, unit="share", text="Utilisation of the busiest link."),
-        "network_bytes": Quantity(value=carried, unit="B", text="Bytes that all links carried, headers included."),
+        **quantities("simulated_ps", execution.outcome.simulated_ps, until=""),
+        **quantities("busiest_link", busiest),
+        **quantities("network_bytes", float(sent_bytes(prepared, execution).sum())),
     }
 
 
@@ -457,85 +382,51 @@ def _of_messages(prepared: Prepared, execution: Execution, tables: Mapping[str, 
     counters = outcome.counters
     found: dict[str, Quantity] = {}
 
-    def put(name: str, value: float | None, unit: str, text: str) -> None:
-        found[name] = Quantity(value=value, unit=unit, text=text)
+    def put(name: str, value: float | None, **words: str) -> None:
+        found.update(quantities(name, value, **words))
 
-    put("flows", len(size), "count", "Messages that were posted.")
-    put("flows_completed", int(delivered.sum()), "count", "Messages that arrived completely.")
-    put("payload_bytes", payload, "B", "Payload of the messages that arrived completely.")
-    put("completion_ps", last - first, "ps", "Time from the first posted message to the last delivered message.")
-    put("goodput_bps", payload * 8 * SECOND_PS / (last - first) if last > first else None, "b/s",
-        "Delivered payload per completion time, summed over all hosts.")  # fmt: skip
-    for name, suffix, unit, words in (
-        ("fct", "_ps", "ps", "Flow completion time"),
-        ("slowdown", "", "ratio", "Slowdown"),
-    ):
+    put("flows", len(size))
+    put("flows_completed", int(delivered.sum()))
+    put("payload_bytes", payload)
+    put("completion_ps", last - first)
+    put("goodput_bps", payload * 8 * SECOND_PS / (last - first) if last > first else None)
+    for name, suffix in (("fct", "_ps"), ("slowdown", "")):
         values = flows[f"{name}{suffix}"].drop_null().to_numpy().astype(np.float64)
         some = len(values) > 0
         for label, quantile in QUANTILES:
-            value = float(np.quantile(values, quantile)) if some else None
-            put(f"{name}_{label}{suffix}", value, unit, f"{words}, {label} of the flows that completed.")
-        put(
-            f"{name}_mean{suffix}",
-            float(values.mean()) if some else None,
-            unit,
-            f"{words}, mean of the flows that completed.",
-        )
-        put(
-            f"{name}_max{suffix}",
-            float(values.max()) if some else None,
-            unit,
-            f"{words}, largest of a flow that completed.",
-        )
-    put(
-        "jain_index",
-        _jain(flows),
-        "ratio",
-        "Fairness of the goodputs of the flows (Jain): 1 is equal, 1/n is one flow alone.",
-    )
-    _put_collectives(tables["collectives"], put)
+            put(f"{name}_{label}{suffix}", float(np.quantile(values, quantile)) if some else None)
+        put(f"{name}_mean{suffix}", float(values.mean()) if some else None)
+        put(f"{name}_max{suffix}", float(values.max()) if some else None)
+    put("jain_index", _jain(flows))
+    found |= _of_collectives(tables["collectives"])
     found |= inside_summary(prepared.engine_input, flows, counters["end_ps"])
-    put(
-        "busiest_link",
-        float(np.max(links["utilisation"].to_numpy(), initial=0.0)),
-        "share",
-        "Utilisation of the busiest link.",
-    )
-    put("max_queue_bytes", int(np.max(links["max_queue_bytes"].to_numpy(), initial=0)), "B", "Longest egress queue.")
-    for name, column, unit, words in (
-        ("marks", "marks", "count", "Packets marked by ECN."),
-        ("pauses", "pauses_sent", "count", "PFC frames that asked for a pause."),
-        ("paused_ps", "paused_ps", "ps", "Time for which ports were paused, summed over all ports."),
-    ):
-        put(name, int(links[column].to_numpy().sum()), unit, words)
+    put("busiest_link", float(np.max(links["utilisation"].to_numpy(), initial=0.0)))
+    put("max_queue_bytes", int(np.max(links["max_queue_bytes"].to_numpy(), initial=0)))
+    for name, column in (("marks", "marks"), ("pauses", "pauses_sent"), ("paused_ps", "paused_ps")):
+        put(name, int(links[column].to_numpy().sum()))
     ports = outcome.ports
-    put("credit_frames", int(ports["credit_frames"].sum()), "count", "Frames that returned credit to the other end of a"
-        " link.")  # fmt: skip
-    put("nic_state_bytes", int(ports["nic_state_bytes"].max(initial=0)), "B", "State of connections at a NIC port, the"
-        " largest of all ports.")  # fmt: skip
+    put("credit_frames", int(ports["credit_frames"].sum()))
+    put("nic_state_bytes", int(ports["nic_state_bytes"].max(initial=0)))
     early = int(ports["max_early_packets"].max(initial=0)) * prepared.engine_input.transport.mtu_bytes
-    put("reorder_buffer_bytes", early, "B", "Out-of-order packets kept at a NIC port, the largest of all ports and"
-        " times; each counts as a full packet.")  # fmt: skip
-    put(
-        "drops",
-        sum(counters[f"drop_{reason}"] for reason in DROP_REASONS),
-        "count",
-        "Packets lost, for all reasons.",
-    )
+    put("reorder_buffer_bytes", early)
+    put("drops", sum(counters[f"drop_{reason}"] for reason in DROP_REASONS))
     for reason in DROP_REASONS:
-        put(f"drop_{reason}", counters[f"drop_{reason}"], "count", f"Packets lost: {reason.replace('_', ' ')}.")
-    for name, words in _COUNTERS.items():
-        put(name, counters[name], "count", words)
+        put("drop_{reason}", counters[f"drop_{reason}"], reason=reason, words=reason.replace("_", " "))
+    for number in numbers_shown("counter"):
+        put(number.name, counters[number.name])
     end_ps = counters["end_ps"] if outcome.complete else outcome.simulated_ps
-    put("simulated_ps", end_ps, "ps", "Simulated time of the run: the last arrival of a packet, or its stop.")
-    if prepared.scenario.engine.fidelity == "flow":  # nothing to measure, which is not the same as none
+    put("simulated_ps", end_ps, until=": the last arrival of a packet, or its stop")
+    if not FIDELITIES[
+        prepared.scenario.engine.fidelity
+    ].has_packets:  # nothing to measure, which is not the same as none
         found |= {name: replace(found[name], value=None) for name in found if _is_of_packets(name)}
     return found
 
 
 def _is_of_packets(name: str) -> bool:
     """Whether only an engine with packets has this number."""
-    return name in _COUNTERS or name.startswith("drop") or name in _OF_QUEUES
+    number = declared(name)
+    return number is not None and "packets" in number.places
 
 
 def _jain(flows: pa.Table) -> float | None:
@@ -545,14 +436,13 @@ def _jain(flows: pa.Table) -> float | None:
     return float(goodput.sum() ** 2 / (len(goodput) * np.square(goodput).sum()))
 
 
-def _put_collectives(collectives: pa.Table, put: Any) -> None:  # noqa: ANN401 - the closure above
+def _of_collectives(collectives: pa.Table) -> dict[str, Quantity]:
     if collectives.num_rows == 0:
-        return
-    put("collective_repetitions", collectives.num_rows, "count", "Number of times that the collective started.")
-    for name, unit, words, mean in (
-        ("duration_ps", "ps", "Time of a collective, mean over the repetitions.", fmean),
-        ("algorithm_bandwidth_bps", "b/s", "Algorithm bandwidth at the mean time.", harmonic_mean),
-        ("bus_bandwidth_bps", "b/s", "Bus bandwidth as nccl-tests defines it, at the mean time.", harmonic_mean),
-    ):
+        return {}
+    found = quantities("collective_repetitions", collectives.num_rows)
+    for name, mean in (
+        ("duration_ps", fmean), ("algorithm_bandwidth_bps", harmonic_mean), ("bus_bandwidth_bps", harmonic_mean)
+    ):  # fmt: skip
         values = collectives[name].drop_null().to_pylist()
-        put(f"collective_{name}", float(mean(values)) if values else None, unit, words)
+        found |= quantities(f"collective_{name}", float(mean(values)) if values else None)
+    return found

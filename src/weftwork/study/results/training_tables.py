@@ -7,7 +7,7 @@ Leaves out: messages and links (`weftwork.study.results.record`); on flows, coll
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,15 +15,17 @@ import numpy as np
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.base.clock import SECOND_PS
 from weftwork.engine.flow.flow_input import FlowInput
+from weftwork.spec.numbers import quantities
 from weftwork.spec.result import TABLES, Quantity
-from weftwork.study.answer.measure import taken_ps
+from weftwork.spec.time_kinds import COMMUNICATION, COMPUTATION, TIME_KINDS
 from weftwork.study.prepare.training import gpu_numbers
-from weftwork.study.results.ending import are_iterations_done, job_of_rank
 from weftwork.study.results.goodput import over_weeks
+from weftwork.study.results.measure import taken_ps
 from weftwork.study.results.memory_margin import memory_numbers
 from weftwork.study.results.record import words
-from weftwork.study.results.training_time import COMMUNICATION, COMPUTATION, SPENT, job_time, segments_of, with_tails
-from weftwork.workload.training.programs import PASSES
+from weftwork.study.results.training_time import job_time, segments_of, with_tails
+from weftwork.study.run.ending import are_iterations_done, job_of_rank
+from weftwork.workload.training.turns import PASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +95,26 @@ def _passed_ps(prepared: Prepared, outcome: FlowOutcome, segments: Segments) -> 
     return passed_ps
 
 
-def training_rows(prepared: Prepared, execution: Execution, spent: TimesOfJobs | None) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseRun:
+    """A world that one can buy, as it was simulated.
+
+    Attributes
+    ----------
+    case : of the table ``what_if``; empty for a world that nobody can buy, such as the run without a fault
+    job : index of the job that it is about; None: all of them
+    prepared, execution : of the world
+    """
+
+    case: str
+    job: int | None
+    prepared: Prepared
+    execution: Execution
+
+
+def training_rows(
+    prepared: Prepared, execution: Execution, spent: TimesOfJobs | None, cases: Sequence[CaseRun] = ()
+) -> dict[str, dict[str, Any]]:
     """Columns of the tables about training.
 
     Only tables of `weftwork.spec.result` that the run has.
@@ -103,19 +124,20 @@ def training_rows(prepared: Prepared, execution: Execution, spent: TimesOfJobs |
     prepared : what was run
     execution : of it
     spent : of `job_times`; None where the engine does not tell where time goes
+    cases : what one can buy, as it was simulated
     """
-    if not prepared.jobs:
+    if not prepared.scenario.workload_kind.is_training:
         return {}
     plan = prepared.engine_input
     if spent is None or execution.flows is None or not isinstance(plan, FlowInput):
-        return {"jobs": _jobs(prepared, execution, None), "what_if": _what_if_columns(prepared, execution, ())}
+        return {"jobs": _jobs(prepared, execution, None), "what_if": _what_if_columns(prepared, execution, (), cases)}
     segments, times = spent
     return {
         "segments": _segments(prepared, plan, execution.flows, segments, times),
         "activities": _activities(prepared, plan, execution.flows),
         "tiers": _tiers(plan, execution.flows),
         "jobs": _jobs(prepared, execution, times),
-        "what_if": _what_if_columns(prepared, execution, times),
+        "what_if": _what_if_columns(prepared, execution, times, cases),
     }
 
 
@@ -134,10 +156,11 @@ def training_summary(
         for name in ("iteration_ps", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "model_flops", "compute_ps",
                      "exposed_ps", "bubble_ps", "exposed_share", "bubble_share", "memory_bytes",
                      "memory_share", "memory_likely_share"):  # fmt: skip
-            column = next(c for c in TABLES["jobs"] if c.name == name)
-            found[f"{lead}{name}"] = Quantity(value=row[name], unit=column.unit, text=column.text)
+            found |= quantities(name, row[name], lead=lead)
         time = None if spent is None else spent[1][place]
         found |= {f"{lead}{name}": number for name, number in _spent(job, time, row["iteration_ps"]).items()}
+        if job.plan.has_lora:
+            found |= quantities("trained_parameters", job.trained_parameters, lead=lead)
         if prepared.scenario.reliability is not None and row["iteration_ps"] is not None:
             found |= {f"{lead}{name}": number for name, number in over_weeks(prepared, job, row).items()}
     return found
@@ -152,39 +175,39 @@ def _spent(job: TrainingJob, time: JobTime | None, iteration_ps: int | None) -> 
     each: dict[str, float] = {}
     if time is not None:
         each = {kind: value / job.section.iterations for kind, value in time.by_kind_ps.items()}
-    for kind in SPENT:
+    for kind, time_kind in TIME_KINDS.items():
         if kind == "bubble":  # which the table jobs has
+            continue
+        if kind == "offload" and not job.plan.offloaded_layers:
             continue
         if kind == "weights" and not job.plan.has_split_backward:  # they are a part of its backward passes
             continue
-        text = f"Time of an average rank that went to {SPENT[kind]}."
         known = time is not None
-        name = f"exposed_{kind}" if kind in COMMUNICATION else f"spent_{kind}"
-        found[f"{name}_ps"] = Quantity(value=round(each.get(kind, 0.0)) if known else None, unit="ps", text=text)
+        found |= quantities(f"{time_kind.number}_ps", round(each.get(kind, 0.0)) if known else None)
         share = each.get(kind, 0.0) / iteration_ps if known and iteration_ps else None
-        found[f"{name}_share"] = Quantity(value=share, unit="share", text="The same as a share of the iteration.")
-    for name, kinds, text in (
-        ("computing_share", COMPUTATION, "Share of the time of an average rank that went to computing."),
-        ("waiting_share", ("skew",), "Share of the time of an average rank that went to waiting for other ranks."),
-    ):
+        found |= quantities(f"{time_kind.number}_share", share)
+    for name, kinds in (("computing_share", COMPUTATION), ("waiting_share", ("skew",))):
         total = sum(each.get(kind, 0.0) for kind in kinds)
-        value = total / iteration_ps if time is not None and iteration_ps else None
-        found[name] = Quantity(value=value, unit="share", text=text)
+        found |= quantities(name, total / iteration_ps if time is not None and iteration_ps else None)
     return found
 
 
-def _what_if_columns(prepared: Prepared, execution: Execution, times: Sequence[JobTime]) -> dict[str, list[Any]]:
-    rows = _what_if(prepared, execution, times)
+def _what_if_columns(
+    prepared: Prepared, execution: Execution, times: Sequence[JobTime], cases: Sequence[CaseRun]
+) -> dict[str, list[Any]]:
+    rows = _what_if(prepared, execution, times, cases)
     return {column.name: [row[place] for row in rows] for place, column in enumerate(TABLES["what_if"])}
 
 
-def _what_if(prepared: Prepared, execution: Execution, times: Sequence[JobTime]) -> list[tuple[str, str, int, str]]:
+def _what_if(
+    prepared: Prepared, execution: Execution, times: Sequence[JobTime], cases: Sequence[CaseRun]
+) -> list[tuple[str, str, int, str]]:
     """What-if times of each job: job, case, iteration_ps, and method."""
     found: list[tuple[str, str, int, str]] = []
-    if execution.interrupted:  # perhaps in one of the worlds: none of them is told
+    if execution.interrupted:
         return found
-    for world, other, ran in execution.worlds:
-        if not world.case or (took_ps := taken_ps(other, ran)) is None:
+    for world in cases:
+        if not world.case or (took_ps := taken_ps(world.prepared, world.execution)) is None:
             continue
         found += [
             (job.name, world.case, took_ps[index], SIMULATED)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from weftwork.spec.time_kinds import COMMUNICATION, IDLE, TIME_KINDS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -24,10 +26,6 @@ if TYPE_CHECKING:
     from weftwork.engine.flow.outcome import FlowOutcome
 
 __all__ = [
-    "COMMUNICATION",
-    "COMPUTATION",
-    "IDLE",
-    "SPENT",
     "JobTime",
     "Segments",
     "job_time",
@@ -35,24 +33,12 @@ __all__ = [
     "with_tails",
 ]
 
-COMPUTATION: Final = ("forward", "backward", "weights", "compute", "recompute", "optimizer", "launch")
-COMMUNICATION: Final = ("tensor", "context", "expert", "pipeline", "data")
-IDLE: Final = ("bubble", "skew")
-SPENT: Final[dict[str, str]] = {  # all kinds that the time of a rank goes to, in the order of figures
-    "forward": "forward passes",
-    "backward": "backward passes",
-    "weights": "gradients of weights behind their backward passes",
-    "recompute": "recomputation",
-    "optimizer": "the optimizer",
-    "launch": "waiting for the CPU",
-    **{kind: f"{kind} parallel communication that computing did not hide" for kind in COMMUNICATION},
-    "bubble": "the bubble of the pipeline",
-    "skew": "waiting for other ranks",
-    "checkpoint": "checkpoints",
-    "loading": "loading data",
-    "other": "other things",
-}
-_WAITING: Final = 1  # code of weftwork.engine.flow.outcome.SEGMENT_DTYPE
+_PASSES: Final = (
+    "forward",
+    "backward",
+    "weights",
+)  # all are ``compute`` in segments; the milestone of a stage tells them apart
+_WAITING: Final = 1  # code of weftwork.engine.rows.flow_outcome.SEGMENT_DTYPE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,11 +97,12 @@ def segments_of(outcome: FlowOutcome, labels: Sequence[str], *, milestone_name: 
     found = outcome.segments
     order = np.lexsort((found["start_ps"], found["actor"]))
     found = found[order]
-    kinds = tuple(dict.fromkeys(("compute", *COMPUTATION[4:], *COMMUNICATION, *IDLE, "other", *labels)))
+    kinds = tuple(dict.fromkeys(("compute", *(kind for kind in TIME_KINDS if kind not in _PASSES), *labels)))
     place = np.array([kinds.index(name) for name in labels] or [0], np.int64)
     kind = np.where(found["label"] >= 0, place[np.maximum(found["label"], 0)], kinds.index("other"))
     idle = np.where(kind == kinds.index("pipeline"), kinds.index("bubble"), kinds.index("skew"))
-    kind = np.where(found["code"] == _WAITING, idle, kind)
+    waits = (found["code"] == _WAITING) & (kind != kinds.index("offload"))  # no rank waits for another one there
+    kind = np.where(waits, idle, kind)
     return Segments(
         actor=found["actor"].astype(np.int64),
         kind=kind,

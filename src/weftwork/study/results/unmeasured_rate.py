@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from weftwork.spec.numbers import quantities
 from weftwork.spec.result import Quantity
 from weftwork.study.prepare.training import training_setting
 
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["unmeasured_summary"]
 
 _EIGHT_BITS: Final = frozenset({"fp8", "mxfp8"})
-_TEXT: Final = (
-    "Longest plausible iteration: eight-bit matrix products, unmeasured on this GPU, have their lowest plausible rate; "
-    "by the ratio of closed forms."
-)
 
 
 def unmeasured_summary(prepared: Prepared, summary: Mapping[str, Quantity]) -> dict[str, Quantity]:
@@ -46,12 +43,12 @@ def unmeasured_summary(prepared: Prepared, summary: Mapping[str, Quantity]) -> d
         time = summary.get(f"{lead}iteration_ps")
         if time is None or not _is_unmeasured(job.gpu, job.plan):
             continue
-        path = "training" if prepared.scenario.training is not None else f"jobs.{place}"
+        path = prepared.scenario.job_path(place)
         setting = training_setting(prepared.scenario, prepared.fabric, job.section, path)
         slow = replace(setting, gpu=_slowest(setting.gpu))
         usual_ps, slow_ps = (one.closed_forms().iteration(job.plan, follows=True).total_ps for one in (setting, slow))
         value = None if time.value is None else round(time.value * slow_ps / usual_ps)
-        found[f"{lead}iteration_unmeasured_ps"] = Quantity(value=value, unit="ps", text=_TEXT)
+        found |= quantities("iteration_unmeasured_ps", value, lead=lead)
     return found
 
 

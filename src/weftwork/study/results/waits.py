@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weftwork.engine.flow.flow_input import FlowInput
-from weftwork.engine.packet_input import Instant, Op
-from weftwork.engine.waits import WAIT_KINDS, WAIT_STATES
+from weftwork.engine.rows.fabric import Instant
+from weftwork.engine.rows.job import Op
+from weftwork.engine.rows.waits import WAIT_KINDS, WAIT_STATES
 from weftwork.spec.fabric import SWITCH
 from weftwork.spec.result import TABLES
-from weftwork.study.results.ending import is_done
-from weftwork.study.results.record import port_names
-from weftwork.workload.training.programs import PASSES
+from weftwork.study.run.ending import is_done
+from weftwork.topology.port_names import port_names
+from weftwork.workload.training.turns import PASSES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -209,7 +210,7 @@ class _Waits:
         """Job, operation, pass and micro batch of a rank's wait."""
         prepared, rank = self.prepared, int(wait["rank"])
         operation = self._operation(wait)
-        if not prepared.jobs:
+        if not prepared.scenario.workload_kind.is_training:
             return {"job": prepared.job.name, "operation": operation, "pass": "", "micro_batch": -1}
         program = int(prepared.job.rank_program[rank])
         passes = prepared.passes(program)
@@ -234,8 +235,8 @@ class _Waits:
         found = [labels[label] for label in known if label >= 0][:1]
         if isinstance(self.input, FlowInput) and WAIT_KINDS[wait["kind"]] == "collective":
             found.append(self.input.operations[int(ops["value"][wait["op"]])])
-        elif not found and self.prepared.scenario.collective is not None:
-            found.append(str(self.prepared.scenario.collective.operation))
+        elif not found and self.prepared.scenario.workload_kind.is_collective:
+            found.append(str(self.prepared.scenario.collective_section.operation))
         return " ".join(found)
 
     @cached_property

@@ -1,19 +1,17 @@
 """Rows of a capture as Ethernet frames.
 
-They are RoCEv2 packets with their ICRC, and PFC frames.
+They are packets in the wire format of the run's transport, and PFC frames.
 
 Addresses are made from the numbers of ports, so that they are those that the switches of the engine hash: IPv4
 10.0.0.0 + NIC port, MAC 02:00 + port in four bytes. Switches route, so a frame bears the MAC addresses of its link.
-The UDP source port is the entropy of the packet, the number of the queue pair that of the flow, both ways; the PSN is
-the packet's number on its queue pair, from 0; the DSCP is 8 times the priority (a class selector: RFC 2474, 4.2.2).
-Source: IBTA vol. 1, chapter 9 and annex A17, as encoded in `weftwork.wire`.
-Leaves out: the frame check sequence, as captures do; what RoCEv2 has no field for, see `without_wire_form`.
+The DSCP is 8 times the priority (a class selector: RFC 2474, 4.2.2).
+Leaves out: the frame check sequence, as captures do; what the wire format has no field for, see `without_wire_form`.
 """
 
 from __future__ import annotations
 
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,12 +19,11 @@ from weftwork.base.flow_identity import flow_identity
 from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draw
 from weftwork.engine.hashing import address
-from weftwork.engine.outcome import CAPTURE_KINDS
-from weftwork.study.results.record import port_names
+from weftwork.engine.rows.outcome import CAPTURE_KINDS
+from weftwork.spec.wire_format import CaptureFacts, CommonNotes, PostedMessages, SentPacket
 from weftwork.study.run.passed_switches import PassedSwitches
-from weftwork.wire.credits import NO_CREDIT_COUNT
+from weftwork.topology.port_names import port_names
 from weftwork.wire.ethernet import ETHERTYPE_IPV4, FCS_BYTES, EthernetHeader
-from weftwork.wire.extended import Aeth, AethKind, Nak, Reth
 from weftwork.wire.hpcc_int import (
     QUEUE_UNIT_BYTES,
     RATES_BPS,
@@ -36,15 +33,8 @@ from weftwork.wire.hpcc_int import (
     IntHop,
     IntPath,
 )
-from weftwork.wire.ib import BTH_BYTES, CNP_BODY, PSN_MODULUS, Bth, cnp_bth, psn_add
-from weftwork.wire.icrc import ICRC_BYTES
-from weftwork.wire.ip import ECN_CE, ECN_ECT0, ECN_NOT_ECT, Ipv4Header
-from weftwork.wire.opcodes import VENDOR_OPCODES, Opcode
 from weftwork.wire.pcap import CapturedPacket
 from weftwork.wire.pfc import PFC_PRIORITIES, PriorityPause
-from weftwork.wire.rocev2 import RoceV2Packet, rocev2_ack_frame_bytes, rocev2_data_frame_bytes
-from weftwork.wire.transport import transport_packet
-from weftwork.wire.udp import ROCE_V2_PORT, UDP_HEADER_BYTES, UdpHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +44,7 @@ if TYPE_CHECKING:
     from weftwork.engine.outcome import Outcome
     from weftwork.engine.packet_input import PacketInput
     from weftwork.spec.fabric import Fabric
+    from weftwork.spec.wire_format import WireFormat
 
 __all__ = ["CapturedFrames"]
 
@@ -62,43 +53,7 @@ _LOCAL: Final = bytes([0x02, 0x00])
 _PS_PER_NS: Final = 1_000
 _FIRST_TTL: Final = 64  # RFC 1700, "IP time to live": the recommended default, as `Ipv4Header`
 _LEAST_TTL: Final = 1  # chosen: a path of 64 switches has no smaller one that is alive
-_LONGEST_DMA_BYTES: Final = 0xFFFFFFFF  # IBTA vol. 1, 9.3.3: 32 bits
-_OWN_OPCODES: Final = dict(zip(("CREDIT", "PROBE", "REQUEST"), VENDOR_OPCODES, strict=False))
-_OWN_BODY: Final = bytes(4)  # as large as the AETH of an ACK, which these packets are as long as
-_OPCODES: Final = {
-    (True, True): Opcode.WRITE_ONLY,
-    (True, False): Opcode.WRITE_FIRST,
-    (False, False): Opcode.WRITE_MIDDLE,
-    (False, True): Opcode.WRITE_LAST,
-}
-
-
-class _InMessage(NamedTuple):
-    """Place of a data packet in its message."""
-
-    is_first: bool
-    is_last: bool
-    message_bytes: int
-    bytes_before: int  # of earlier messages of its queue pair
-
-
-class _Posted:
-    """The messages of one queue pair, cut into packets."""
-
-    def __init__(self, sizes_bytes: NDArray[np.int64], mtu_bytes: int) -> None:
-        self.sizes_bytes = sizes_bytes
-        self.ends = np.cumsum(np.maximum(1, -(-sizes_bytes // mtu_bytes)))
-        self.bytes_before = np.cumsum(sizes_bytes) - sizes_bytes
-
-    def place(self, seq: int) -> _InMessage:
-        ordinal = int(np.searchsorted(self.ends, seq, side="right"))
-        first = int(self.ends[ordinal - 1]) if ordinal else 0
-        return _InMessage(
-            is_first=seq == first,
-            is_last=seq + 1 == self.ends[ordinal],
-            message_bytes=int(self.sizes_bytes[ordinal]),
-            bytes_before=int(self.bytes_before[ordinal]),
-        )
+_OF_LINKS: Final = ("PAUSE", "LINK CREDIT")  # frames between neighbours, of no transport
 
 
 class CapturedFrames:
@@ -109,10 +64,12 @@ class CapturedFrames:
     engine_input : what ran
     outcome : with its messages and what was captured
     fabric : for the names of ports, and for the switches that answers have passed
+    wire : format of the transport's packets
     """
 
-    def __init__(self, engine_input: PacketInput, outcome: Outcome, fabric: Fabric) -> None:
+    def __init__(self, engine_input: PacketInput, outcome: Outcome, fabric: Fabric, wire: WireFormat) -> None:
         self.engine_input = engine_input
+        self.wire = wire
         self.transport = engine_input.transport
         self.rows = outcome.captured
         self.messages = outcome.messages
@@ -122,26 +79,29 @@ class CapturedFrames:
         self.names = dict(zip(ports.tolist(), port_names(fabric, ports), strict=True))
         names = ("source", "destination", "channel")
         self._flows = flow_identity(*(self.messages[name] for name in names))
-        self._posted: dict[int, _Posted] = {}
+        self._posted: dict[int, PostedMessages] = {}
+        self._is_shown = np.isin(self.kinds, ("PAUSE", *wire.kinds))
 
     @property
     def count(self) -> int:
         """Number of frames."""
-        return int((self.kinds != "LINK CREDIT").sum())
+        return int(self._is_shown.sum())
 
     def __iter__(self) -> Iterator[CapturedPacket]:
-        """Every frame except link credits, which Ethernet does not have."""
-        for index, (kind, row) in enumerate(zip(self.kinds.tolist(), _records(self.rows), strict=True)):
-            if kind == "LINK CREDIT":
+        """Every frame except link credits, which Ethernet does not have, and packets without a form in the format."""
+        shown = zip(self.kinds.tolist(), self._is_shown.tolist(), _records(self.rows), strict=True)
+        for index, (kind, is_shown, row) in enumerate(shown):
+            if not is_shown:
                 continue
-            data = self._pause(row) if kind == "PAUSE" else self._packet(kind, row) + self._telemetry(kind, index)
+            packet = None if kind == "PAUSE" else self._sent(kind, row)
+            data = self._pause(row) if packet is None else self._packet(packet, row) + self._telemetry(kind, index)
             is_cut = kind == "DATA" and bool(row["cut"])
             yield CapturedPacket(
                 time_ns=row["at_ps"] // _PS_PER_NS,
                 data=data[: row["size_bytes"] - FCS_BYTES] if is_cut else data,
                 original_bytes=len(data),
                 interface=self.names[row["port"]],
-                comment=self._comment(kind, row),
+                comment="" if packet is None else self._comment(packet),
             )
 
     # Frames
@@ -154,64 +114,42 @@ class CapturedFrames:
         pause = PriorityPause(class_enable_vector=1 << priority, quanta=(q0, q1, q2, q3, q4, q5, q6, q7))
         return pause.frame(_mac(row["port"])).encode()[:-FCS_BYTES]
 
-    def _packet(self, kind: str, row: dict[str, int]) -> bytes:
-        bth, body = self._data(row) if kind == "DATA" else self._control(kind, row)
-        port, origin = row["port"], row["origin"]
-        is_counted = kind in ("DATA", "REQUEST")
-        hops = row["hops"] if is_counted else self.passed.between(origin, port)
-        transport_bytes = BTH_BYTES + len(body) + ICRC_BYTES
-        ip = Ipv4Header(
-            source=IPv4Address(address(origin)),
-            destination=IPv4Address(address(row["target"])),
-            payload_bytes=UDP_HEADER_BYTES + transport_bytes,
-            dscp=8 * int(self.engine_input.class_priority[row["traffic_class"]]),
-            ecn=(ECN_CE if row["marked"] else ECN_ECT0) if kind == "DATA" else ECN_NOT_ECT,
-            ttl=max(_LEAST_TTL, _FIRST_TTL - hops),
-        )
-        udp = UdpHeader(source_port=row["entropy"], destination_port=ROCE_V2_PORT, payload_bytes=transport_bytes)
+    def _packet(self, packet: SentPacket, row: dict[str, int]) -> bytes:
+        port = row["port"]
         peer = int(self.engine_input.port_peer[port])
         link = EthernetHeader(destination=_mac(peer), source=_mac(port), ethertype=ETHERTYPE_IPV4)
-        return link.encode() + RoceV2Packet(ip=ip, udp=udp, bth=bth, body=body).encode()
+        return link.encode() + self.wire.encode(packet)
 
-    def _data(self, row: dict[str, int]) -> tuple[Bth, bytes]:
-        place = self._place(row)
-        bth = Bth(
-            _OPCODES[place.is_first, place.is_last],
-            destination_qp=_queue_pair(row),
-            psn=row["seq"] % PSN_MODULUS,
-            ack_request=bool(row["asks_ack"]),
+    def _sent(self, kind: Any, row: dict[str, int]) -> SentPacket:  # noqa: ANN401 - one of the names of kinds
+        is_counted = kind in ("DATA", "REQUEST")
+        hops = row["hops"] if is_counted else self.passed.between(row["origin"], row["port"])
+        return SentPacket(
+            kind=kind,
+            source=IPv4Address(address(row["origin"])),
+            target=IPv4Address(address(row["target"])),
+            ttl=max(_LEAST_TTL, _FIRST_TTL - hops),
+            dscp=8 * int(self.engine_input.class_priority[row["traffic_class"]]),
+            entropy=row["entropy"],
+            queue_pair=_queue_pair(row),
+            seq=row["seq"],
+            payload_bytes=row["payload_bytes"],
+            asks_ack=bool(row["asks_ack"]),
+            is_marked=bool(row["marked"]),
+            is_cut=bool(row["cut"]),
+            messages_done=row["msn"],
+            credit_code=row["credit_code"],
+            refused_seq=row["refused"],
+            amount_bytes=row["amount"],
+            posted=self._messages_of(row),
+            transport=self.transport,
         )
-        reth = Reth(
-            virtual_address=place.bytes_before,
-            remote_key=_queue_pair(row),
-            dma_bytes=min(place.message_bytes, _LONGEST_DMA_BYTES),
-        )
-        made = transport_packet(bth, (reth,) if place.is_first else (), bytes(row["payload_bytes"]))
-        return made.bth, made.body()
 
-    def _place(self, row: dict[str, int]) -> _InMessage:
+    def _messages_of(self, row: dict[str, int]) -> PostedMessages:
         flow = _flow(row)
         if flow not in self._posted:
             first, end = np.searchsorted(self._flows, [flow, flow + 1])
-            self._posted[flow] = _Posted(self.messages["size_bytes"][first:end], self.transport.mtu_bytes)
-        return self._posted[flow].place(row["seq"])
-
-    def _control(self, kind: str, row: dict[str, int]) -> tuple[Bth, bytes]:
-        queue_pair, psn = _queue_pair(row), row["seq"] % PSN_MODULUS
-        if kind == "CNP":
-            return cnp_bth(queue_pair), CNP_BODY
-        if kind in _OWN_OPCODES:
-            return Bth(_OWN_OPCODES[kind], queue_pair, psn), _OWN_BODY
-        is_ack = kind == "ACK"
-        credit_code = row["credit_code"] if self.transport.end_to_end_credits else NO_CREDIT_COUNT
-        aeth = Aeth(
-            AethKind.ACK if is_ack else AethKind.NAK,
-            credit_code if is_ack else Nak.PSN_SEQUENCE_ERROR,
-            msn=row["msn"] % PSN_MODULUS,
-        )
-        # an ACK names the last packet that it acknowledges, a NAK the one that is missing (IBTA vol. 1, 9.7.5)
-        bth = Bth(Opcode.ACKNOWLEDGE, queue_pair, psn_add(psn, -1) if is_ack else psn, becn=bool(row["marked"]))
-        return bth, aeth.encode()
+            self._posted[flow] = PostedMessages(self.messages["size_bytes"][first:end], self.transport.mtu_bytes)
+        return self._posted[flow]
 
     # Telemetry
 
@@ -247,85 +185,66 @@ class CapturedFrames:
         path_id = int(np.bitwise_xor.reduce(row["hop_port"][:count], initial=0)) % (1 << 12)
         return IntPath(path_id, hops).encode()
 
-    # What RoCEv2 has no field for
+    # What the wire format has no field for
 
-    def _comment(self, kind: str, row: dict[str, int]) -> str:
+    def _comment(self, packet: SentPacket) -> str:
         """A comment on facts that the frame cannot carry."""
-        if kind == "DATA" and row["cut"]:
-            return f"cut to its headers by a switch, which removed {row['payload_bytes']} bytes of payload"
-        if kind == "CREDIT":
-            return f"CREDIT: {row['amount']} bytes granted so far"
-        if kind == "REQUEST":
-            return f"REQUEST: {row['amount']} bytes wanted"
-        if kind == "PROBE":
-            return "PROBE: asks for an ACK"
-        is_told = kind == "NAK" and row["refused"] >= 0 and (row["cut"] or self._tells_kept)
-        if not is_told:
-            return ""
-        psn = row["refused"] % PSN_MODULUS
-        return f"NAK of PSN {psn:#x}, which came {'cut to its headers' if row['cut'] else 'early and is kept'}"
-
-    @property
-    def _tells_kept(self) -> bool:
-        """Whether a NAK names the packet that the receiver keeps behind a gap."""
-        return self.transport.recovery == "selective-repeat"
+        if packet.kind == "DATA" and packet.is_cut:
+            return f"cut to its headers by a switch, which removed {packet.payload_bytes} bytes of payload"
+        return self.wire.comment(packet)
 
     def without_wire_form(self) -> list[str]:
-        """Name the simulated facts without a field in RoCEv2.
+        """Name the simulated facts without a field in the wire format.
 
         Only the captured frames count.
         """
-        of = {kind: self.rows[self.kinds == kind] for kind in CAPTURE_KINDS}
-        data, answers, own = of["DATA"], np.concatenate([of["ACK"], of["NAK"]]), sum(len(of[k]) for k in _OWN_OPCODES)
-        unnamed_data, unnamed_answers = self._larger(data, answers)
-        cut = int(data["cut"].sum())
-        told = int((of["NAK"]["refused"] >= 0).sum()) if self._tells_kept else int(of["NAK"]["cut"].sum())
-        padded = int((data["payload_bytes"] % 4 > 0).sum())
-        steps = self._answers_between()
-        notes = [
-            (len(data), "transmission numbers of DATA (which copy of a packet it is)"),
-            (own, f"{own:,} CREDIT, PROBE or REQUEST: opcodes 0xc0 to 0xc2, left to vendors; amounts are comments"),
-            (
-                cut,
-                f"{plural(cut, 'packet')} cut by switches: shown as the first bytes of the whole packet",
-            ),
-            (told, f"{plural(told, 'NAK names', 'NAKs name')} the packet behind the NAK: shown as a comment"),
-            (
-                self._shows_telemetry,
-                "telemetry: shown as HPCC's block behind the IP packet, since RoCEv2 has no field for it",
-            ),
-            (unnamed_data, f"fields of policies in DATA, up to {unnamed_data} bytes: left out"),
-            (unnamed_answers, f"echoes in ACKs and NAKs, up to {unnamed_answers} bytes: left out"),
-            (len(of["LINK CREDIT"]), f"{plural(len(of['LINK CREDIT']), 'frame')} of credit between links: left out"),
-            (
-                padded,
-                f"{plural(padded, 'payload is', 'payloads are')} not a multiple of 4 bytes: padded in the capture only",
-            ),
-            (self._has_longer, "lengths of messages above 4 GiB: shown as the largest length of an RETH"),
-            (steps, "switches on the path of an answer: the TTL counts the switches of a shortest path"),
+        rows = {kind: self.rows[self.kinds == kind] for kind in CAPTURE_KINDS}
+        data = rows["DATA"]
+        data_bytes, answer_bytes = self._larger(data, np.concatenate([rows["ACK"], rows["NAK"]]))
+        cut, link_credits = int(data["cut"].sum()), len(rows["LINK CREDIT"])
+        unshown = [
+            plural(len(rows[kind]), kind)
+            for kind in CAPTURE_KINDS
+            if len(rows[kind]) and kind not in (*self.wire.kinds, *_OF_LINKS)
         ]
-        return [text for count, text in notes if count]
-
-    @property
-    def _has_longer(self) -> bool:
-        """Whether the job has a message that is too long for an RETH."""
-        return bool((self.messages["size_bytes"] > _LONGEST_DMA_BYTES).any())
+        texts = {
+            "copies": (len(data), "transmission numbers of DATA (which copy of a packet it is)"),
+            "left_out": (unshown, f"{' and '.join(unshown)}: left out"),
+            "cut": (cut, f"{plural(cut, 'packet')} cut by switches: shown as the first bytes of the whole packet"),
+            "telemetry": (
+                self._shows_telemetry,
+                f"telemetry: shown as HPCC's block behind the IP packet, since {self.wire.name} has no field for it",
+            ),
+            "data_fields": (data_bytes, f"fields of policies in DATA, up to {data_bytes} bytes: left out"),
+            "answer_fields": (answer_bytes, f"echoes in ACKs and NAKs, up to {answer_bytes} bytes: left out"),
+            "link_credits": (
+                link_credits, f"{plural(link_credits, 'frame')} of credit between links: left out"
+            ),
+            "answer_hops": (
+                self._answers_between(),
+                "switches on the path of an answer: the TTL counts the switches of a shortest path",
+            ),
+        }  # fmt: skip
+        common = CommonNotes(**{name: text for name, (is_there, text) in texts.items() if is_there})
+        facts = CaptureFacts(rows=rows, messages=self.messages, transport=self.transport, common=common)
+        return [text for text in self.wire.notes(facts) if text]
 
     def _larger(self, data: NDArray[np.void], answers: NDArray[np.void]) -> tuple[int, int]:
-        """Most simulated bytes beyond RoCEv2's frame, in uncut DATA and answers."""
+        """Most simulated bytes beyond the format's frame, in uncut DATA and answers."""
         whole = data[data["cut"] == 0]
         most = [0]
         for row in _records(whole):
-            frame_bytes = rocev2_data_frame_bytes(row["payload_bytes"], first=self._place(row).is_first)
+            is_first = self._messages_of(row).place(row["seq"]).is_first
+            frame_bytes = self.wire.data_frame_bytes(row["payload_bytes"], is_first)
             most.append(row["size_bytes"] - frame_bytes - self._telemetry_bytes(row["hop_count"]))
         is_told = answers["size_bytes"] > self.transport.ack_bytes
         telemetry_bytes = np.where(is_told, self._telemetry_bytes(answers["hop_count"]), 0)
-        beyond = answers["size_bytes"] - rocev2_ack_frame_bytes() - telemetry_bytes
+        beyond = answers["size_bytes"] - self.wire.answer_frame_bytes - telemetry_bytes
         return max(most), max([0, *beyond.tolist()])
 
     def _answers_between(self) -> int:
         """Number of packets whose passed switches were not counted."""
-        is_counted = np.isin(self.kinds, ("DATA", "REQUEST", "PAUSE", "LINK CREDIT"))
+        is_counted = np.isin(self.kinds, ("DATA", "REQUEST", *_OF_LINKS))
         ports = np.unique(self.rows["port"][~is_counted])
         return sum(self.passed.is_of_switch(port) for port in ports.tolist())
 

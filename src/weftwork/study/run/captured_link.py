@@ -15,9 +15,12 @@ from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.base.nearest import nearest
 from weftwork.engine.capture import CaptureRequest
 from weftwork.engine.packet_input import PacketInput
+from weftwork.spec.fidelities import FIDELITIES
+from weftwork.spec.scenario.choices import TRANSPORTS
+from weftwork.spec.scenario.kind_reading import either
 from weftwork.study.prepare.faults import MOST_COMPARED, named_mistake
-from weftwork.study.results.record import port_names
 from weftwork.study.run.captured_frames import CapturedFrames
+from weftwork.topology.port_names import port_names
 from weftwork.wire.pcapng import encode_pcapng
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from weftwork.engine.outcome import Outcome
     from weftwork.spec.fabric import Fabric
     from weftwork.spec.scenario.scenario import Scenario
+    from weftwork.spec.wire_format import WireFormat
     from weftwork.study.prepare.prepared import Prepared
 
 __all__ = ["DEFAULT_PACKETS", "MOST_PACKETS", "CapturedLink", "capture_request", "refuse_capture", "written_capture"]
@@ -62,7 +66,7 @@ def refuse_capture(scenario: Scenario, link: CapturedLink) -> None:
     ConfigError : the run has no packets, or the limit is none
     """
     mistakes = []
-    if scenario.engine.fidelity == "flow":
+    if not FIDELITIES[scenario.engine.fidelity].has_packets:
         text = "flows have no packets to capture; set engine.fidelity: packet"
         mistakes.append(Mistake(path="--capture", text=text))
     if not 1 <= link.packets <= MOST_PACKETS:
@@ -80,10 +84,16 @@ def capture_request(prepared: Prepared, link: CapturedLink) -> CaptureRequest:
     ConfigError : the fabric has no such link or port, with the nearest name; or the transport has no wire format here
     """
     source, fabric = prepared.scenario.source, prepared.fabric
-    if prepared.transport.name != "rocev2":
-        text = f"transport '{prepared.transport.name}' has no wire format here; captures are of rocev2"
+    if _wire_of(prepared) is None:
+        captured = either(tuple(name for name in TRANSPORTS.names if TRANSPORTS[name].wire is not None))
+        text = f"transport '{prepared.transport.name}' has no wire format here; captures are of {captured}"
         raise ConfigError(source, [Mistake(path="--capture", text=text)])
     return CaptureRequest(ports=_ports(source, fabric, link.name), packet_limit=link.packets)
+
+
+def _wire_of(prepared: Prepared) -> WireFormat | None:
+    """Wire format of the scenario's transport, if it offers one."""
+    return TRANSPORTS.load(prepared.scenario.transport.protocol).wire
 
 
 def _ports(source: str, fabric: Fabric, name: str) -> tuple[int, ...]:
@@ -122,17 +132,19 @@ def written_capture(prepared: Prepared, outcome: Outcome, link: CapturedLink) ->
     -------
     what the provenance says of it, and the pieces of the file
     """
-    if not isinstance(prepared.engine_input, PacketInput):
-        raise UsageError("only a run of packets can be captured")
-    frames = CapturedFrames(prepared.engine_input, outcome, prepared.fabric)
+    wire = _wire_of(prepared)
+    if not isinstance(prepared.engine_input, PacketInput) or wire is None:
+        raise UsageError("only a run of packets with a wire format can be captured")
+    frames = CapturedFrames(prepared.engine_input, outcome, prepared.fabric, wire)
     notes = frames.without_wire_form()
-    named = f" Without a wire form in RoCEv2: {'; '.join(notes)}." if notes else ""
+    named = f" Without a wire form in {wire.name}: {'; '.join(notes)}." if notes else ""
     comment = f"Simulated by Weftwork: {prepared.scenario.name}, {link.name}. {_SYNTHETIC}{named}"
     about = {
         "link": link.name,
         "file": link.file,
         "packets": frames.count,
         "left_out": outcome.captured_left_out,
+        "wire_format": wire.name,
         "without_wire_form": notes,
     }
     return about, encode_pcapng(frames, comment=comment)

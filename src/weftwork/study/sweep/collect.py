@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from weftwork.base.caveat import assumed_texts
+from weftwork.spec.endings import ending_of_all
 from weftwork.spec.sweep import SweepRow
 from weftwork.store.runs import Run
-from weftwork.study.run.seeds import mean_numbers
+from weftwork.study.results.seeds import mean_numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,10 +33,9 @@ def rows_of_sweep(plan: SweepPlan, outcomes: Mapping[int, PoolOutcome], runs: Pa
     rows = []
     for place, (values, points) in enumerate(zip(plan.values, plan.points, strict=True)):
         ended = [(point, outcomes.get(point.place)) for point in points]
-        found = [Run(runs / point.folder) for point, outcome in ended if outcome is not None and outcome.end == "run"]
-        failed = next((one for _, one in ended if one is not None and one.end != "run"), None)
-        statuses = [run.status for run in found]
-        status = next((one for one in statuses if one != "complete"), "complete")
+        found = [Run(runs / point.folder) for point, outcome in ended if outcome is not None and outcome.has_folder]
+        failed = next((one for _, one in ended if one is not None and not one.has_folder), None)
+        status = ending_of_all(run.status for run in found)
         reason = ""
         if place in plan.refused:
             status, reason = "refused", plan.refused[place]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.base.plain_file import read_plain
@@ -163,7 +164,7 @@ def _section(file: Path) -> Tree | Node | None:
         text = read_plain(file, MAX_BYTES + 1).decode("utf-8-sig")
     except (OSError, ValueError):
         return None
-    root, _ = read_tree(text)
+    root = read_tree(text, Findings())
     entry = root.get("sweep") if isinstance(root, Tree) else None
     return None if entry is None else entry.node
 

@@ -21,16 +21,16 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.random import Stream, draw, uniform
 from weftwork.base.version import VERSION
-from weftwork.study.pool.point import memory_of, points_of
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.study.run.run import MAX_SEED
+from weftwork.study.record.point import memory_of, points_of
+from weftwork.study.record.run import MAX_SEED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from weftwork.spec.scenario.scenario import Scenario
     from weftwork.study.answer.worlds import Extent
-    from weftwork.study.pool.point import PoolPoint
+    from weftwork.study.record.point import PoolPoint
     from weftwork.study.sweep.definition import Drawn, SweepDefinition
 
 __all__ = ["SweepPlan", "combinations", "plan_of"]
@@ -125,6 +125,7 @@ def plan_of(
     seeds: int,
     what_if: Extent = "none",
     user_code: bool = True,
+    suspects: tuple[str, ...] = (),
 ) -> SweepPlan:
     """Read the scenario of every point.
 
@@ -133,7 +134,8 @@ def plan_of(
     file : the scenario
     definition : what is varied
     seeds : runs of each point, from its engine.seed on
-    what_if, user_code : as `weftwork.study.run.run.run_scenario` takes them
+    what_if, user_code : as `weftwork.study.record.run.run_scenario` takes them
+    suspects : Python files of a user's own, by absolute paths, each with a kind of suspect
 
     Raises
     ------
@@ -150,7 +152,7 @@ def plan_of(
             scenario = read_scenario(file, overrides, user_code=user_code)
             seeded = _seeds(scenario, seeds)
             memory_bytes = max(memory_bytes, memory_of(scenario))
-            is_least = is_least or scenario.traffic is None
+            is_least = is_least or scenario.workload_kind.has_steps
         except ConfigError as error:
             wrong[place] = error.mistakes
             made.append(())
@@ -158,7 +160,16 @@ def plan_of(
         name = scenario.name
         made.append(
             tuple(
-                points_of(place * seeds, scenario, file, overrides, seeds=seeded, what_if=what_if, user_code=user_code)
+                points_of(
+                    place * seeds,
+                    scenario,
+                    file,
+                    overrides,
+                    seeds=seeded,
+                    what_if=what_if,
+                    user_code=user_code,
+                    suspects=suspects,
+                )
             )
         )
     fatal = _fatal(wrong, values, definition)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
+from weftwork.spec.study_ends import STUDY_ENDS, StudyEndName
 from weftwork.store.runs import Run, new_folder
 from weftwork.store.sweeps import sweep_folder, write_result
+from weftwork.study.answer.suspects import own_suspicions
 from weftwork.study.pool.cluster import connected, refuse_cluster
 from weftwork.study.pool.pool import run_pool, workers_for
-from weftwork.study.run.interrupts import interrupts
+from weftwork.study.record.interrupts import interrupts
+from weftwork.study.record.point_run import run_point
 from weftwork.study.sweep.collect import rows_of_sweep
 from weftwork.study.sweep.definition import read_definition
 from weftwork.study.sweep.points import SweepPlan, plan_of
@@ -25,9 +28,9 @@ if TYPE_CHECKING:
     from weftwork.spec.sweep import SweepResult
     from weftwork.study.answer.worlds import Extent
     from weftwork.study.pool.cluster import Cluster
-    from weftwork.study.pool.point import PoolPoint
     from weftwork.study.pool.pool import PoolProgress
     from weftwork.study.pool.work import PoolOutcome
+    from weftwork.study.record.point import PoolPoint
 
 __all__ = ["SweepRun", "SweepStart", "run_sweep"]
 
@@ -73,7 +76,7 @@ class SweepRun:
 
     folder: Path
     result: SweepResult | None
-    end: Literal["done", "interrupted", "full"]
+    end: StudyEndName
     whole: int
     wanted: int
     kept: int
@@ -90,8 +93,9 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     within: str | None = None,
     workers: int | None = None,
     on: str | None = None,
-    what_if: Extent = "none",
+    what_if: Extent | None = None,
     user_code: bool = True,
+    suspects: Sequence[str | Path] = (),
     on_start: Callable[[SweepStart], None] | None = None,
     on_progress: Callable[[PoolProgress], None] | None = None,
 ) -> SweepRun:
@@ -111,7 +115,8 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     workers : runs side by side; by default a core for each, as far as memory holds them
     on : ``ray`` or ``ray://host:port`` for the workers of a Ray cluster, which sees the folder of the sweep and the
         current folder; by default workers of this machine
-    what_if, user_code : as `weftwork.study.run.run.run_scenario` takes them
+    what_if, user_code, suspects : as `weftwork.study.record.run.run_scenario` takes them; by default no other world is
+        simulated, and ``auto`` with suspects
     on_start, on_progress : told what is about to be done, and how far it is
 
     Returns
@@ -128,7 +133,9 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     path = Path(file)
     definition = read_definition(path, settings or {})
     count = seeds if seeds is not None else definition.seeds or 1
-    plan = plan_of(path, definition, seeds=count, what_if=what_if, user_code=user_code)
+    own = tuple(own_suspicions([str(one) for one in suspects], user_code=user_code))
+    extent = what_if or ("auto" if own else "none")
+    plan = plan_of(path, definition, seeds=count, what_if=extent, user_code=user_code, suspects=own)
     decides = by if by is not None else definition.by
     groups = within if within is not None else definition.within
     if groups is not None and groups not in plan.values[0]:
@@ -137,7 +144,7 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
     wanted = [point for points in plan.points for point in points]
     folder = new_folder(f"{plan.name}-sweep") if out is None else Path(out)
     outcomes: dict[int, PoolOutcome] = {}
-    end: Literal["done", "interrupted", "full"] = "done"
+    end: StudyEndName = "done"
     with (
         _cluster(on, plan.memory_bytes) as cluster,
         sweep_folder(folder, plan.document) as runs,
@@ -150,19 +157,19 @@ def run_sweep(  # noqa: PLR0913 - what can be asked of a sweep, all by name
         try:
             outcomes_there = None if cluster is None else cluster.outcomes
             for outcome in run_pool(
-                wanted, runs, workers=start.workers, on_progress=on_progress, outcomes=outcomes_there
+                wanted, runs, task=run_point, workers=start.workers, on_progress=on_progress, outcomes=outcomes_there
             ):
-                if outcome.end == "full":
+                if outcome.is_disk_full:
                     end = "full"
-                elif outcome.end == "run" and not any(one.end == "run" for one in outcomes.values()):
+                elif outcome.has_folder and not any(one.has_folder for one in outcomes.values()):
                     _want_number(decides, runs, wanted, outcome)
                 outcomes[outcome.point] = outcome
         except KeyboardInterrupt:
             end = "interrupted"
-        result = None if end != "done" else _judged(plan, outcomes, runs, decides, groups)
+        result = None if not STUDY_ENDS[end].is_done else _judged(plan, outcomes, runs, decides, groups)
         if result is not None:
             write_result(folder, result)
-    whole = [outcome for outcome in outcomes.values() if outcome.end == "run"]
+    whole = [outcome for outcome in outcomes.values() if outcome.has_folder]
     return SweepRun(
         folder=folder, result=result, end=end, whole=len(whole), wanted=len(wanted),
         kept=sum(outcome.is_kept for outcome in whole), repeated=sum(one.tries > 1 for one in outcomes.values()),

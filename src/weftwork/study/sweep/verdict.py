@@ -17,16 +17,13 @@ from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
-from weftwork.spec.answer import HEADLINES
+from weftwork.spec.endings import ENDINGS
+from weftwork.spec.numbers import HEADLINES, is_larger_better
 from weftwork.spec.sweep import SAME, KeyEffect, KeyLevel, SweepResult, SweepRow, SweepVerdict
+from weftwork.study.results.seeds import is_difference_clear
 
-__all__ = ["is_larger_better", "judged", "main_effect", "objective_of"]
+__all__ = ["judged", "main_effect", "objective_of"]
 
-_LARGER_UNITS: Final = frozenset({"b/s", "B/s", "1/s"})  # rates: bandwidth, goodput, tokens per second
-_LARGER_NAMES: Final = frozenset({
-    "mfu", "computing_share", "jain_index", "flows_completed", "interruption_every_s", "useful_share",
-    "effective_share", "effective_share_p5", "effective_share_p95",
-})  # fmt: skip
 _THIRDS: Final = ("lowest third", "middle third", "highest third")
 
 
@@ -45,19 +42,6 @@ def objective_of(numbers: Mapping[str, Mapping[str, object]], by: str | None) ->
         text = f"the runs have no number '{by}'; they have {', '.join(numbers)}"
         raise ConfigError("command line", [Mistake(path="--by", text=text, fix=nearest(by, numbers))])
     return by
-
-
-def is_larger_better(name: str, unit: str) -> bool:
-    """Whether more of a number is better.
-
-    Less is better for times, losses, queues and the like.
-
-    Examples
-    --------
-    >>> is_larger_better("goodput_bps", "b/s"), is_larger_better("exposed_share", "share")
-    (True, False)
-    """
-    return unit in _LARGER_UNITS or name in _LARGER_NAMES
 
 
 def judged(
@@ -87,12 +71,16 @@ def judged(
     first: Mapping[str, Mapping[str, object]] = next((row.numbers for row in rows if row.numbers), {})
     objective = objective_of(first, by) if first else None
     unit = "" if objective is None else str(first[objective]["unit"])
-    larger = objective is not None and is_larger_better(objective, unit)
+    larger = objective is not None and is_larger_better(objective)
     found = tuple(rows) if objective is None else tuple(_with_objective(row, objective) for row in rows)
     groups = [""] if within is None else list(dict.fromkeys(row.values[within] for row in rows))
     verdicts = [
         replace(
-            _verdict([row for row in found if within is None or row.values[within] == group], is_larger_better=larger),
+            _verdict(
+                [row for row in found if within is None or row.values[within] == group],
+                objective or "",
+                is_larger_better=larger,
+            ),
             group=group,
         )
         for group in groups
@@ -118,7 +106,8 @@ def _with_objective(row: SweepRow, objective: str) -> SweepRow:
     A headline counts only for a finished run.
     """
     number = row.numbers.get(objective)
-    is_ended = row.status == "complete" or (row.status == "stopped" and objective not in HEADLINES)
+    ending = ENDINGS.get(row.status)  # None where a run is missing
+    is_ended = ending is not None and ending.is_as_asked and (ending.is_whole or objective not in HEADLINES)
     if number is None or number["value"] is None or not is_ended or len(row.runs) < row.wanted:
         return row
     if row.wanted > 1 and number["seeds"] < row.wanted:
@@ -126,7 +115,7 @@ def _with_objective(row: SweepRow, objective: str) -> SweepRow:
     return replace(row, objective=float(number["value"]), low=number.get("low"), high=number.get("high"))
 
 
-def _verdict(rows: Sequence[SweepRow], *, is_larger_better: bool) -> SweepVerdict:
+def _verdict(rows: Sequence[SweepRow], objective: str, *, is_larger_better: bool) -> SweepVerdict:
     known = [(row.objective, row) for row in rows if row.objective is not None]
     known.sort(key=lambda one: (-one[0] if is_larger_better else one[0], one[1].place))
     if not known:
@@ -136,9 +125,9 @@ def _verdict(rows: Sequence[SweepRow], *, is_larger_better: bool) -> SweepVerdic
         return SweepVerdict(best=best.place)
     others = [one for one in known[1:] if abs(one[0] - value) >= SAME * abs(value)] or known[1:]
     (second_value, second), (worst_value, worst) = others[0], others[-1]
-    is_clear = None
-    if None not in {best.low, best.high, second.low, second.high}:
-        is_clear = _apart(best, second)
+    is_clear = is_difference_clear(
+        best.numbers[objective], second.numbers[objective], are_paired=True, rivals=len(known) - 1
+    )
     return SweepVerdict(
         best=best.place,
         second=second.place,
@@ -147,13 +136,6 @@ def _verdict(rows: Sequence[SweepRow], *, is_larger_better: bool) -> SweepVerdic
         gain_on_worst=abs(value / worst_value - 1) if worst_value else None,
         is_clear=is_clear,
     )
-
-
-def _apart(one: SweepRow, other: SweepRow) -> bool:
-    """Whether two intervals are disjoint."""
-    ends = (one.low, one.high, other.low, other.high)
-    low, high, other_low, other_high = (math.nan if end is None else end for end in ends)
-    return high < other_low or other_high < low
 
 
 def main_effect(key: str, known: Sequence[tuple[str, float]], *, is_drawn: bool) -> KeyEffect:

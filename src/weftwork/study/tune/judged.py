@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.spec.numbers import is_larger_better, numbers_shown
 from weftwork.spec.tuning import OtherNumber, SeedEstimate, TuneParameter, TuneResult, TuneScenario, TuneTrial
-from weftwork.study.sweep.verdict import is_larger_better, main_effect
+from weftwork.study.sweep.verdict import main_effect
 from weftwork.study.tune.keys import NOT_SET
 from weftwork.study.tune.objective import NoValueError, Objective
 from weftwork.study.tune.scores import Scale, estimate_of, scale_of
@@ -31,11 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Confirmed", "judged"]
 
 WORSE: Final = 0.01  # chosen: a change of another number by less than that is no warning
-# Numbers that somebody pays for when another one is tuned; of those with a unit of a rate more is better.
-WATCHED: Final = (
-    "iteration_ps", "collective_duration_ps", "completion_ps", "goodput_bps", "fct_p50_ps", "fct_p99_ps", "fct_max_ps",
-    "jain_index", "max_queue_bytes", "pauses", "paused_ps", "drops", "retransmissions", "timeouts", "exposed_share",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,11 +219,11 @@ def _others(tried: Sequence[Tried], scenarios: Sequence[Scenario], objective: Ob
     """Numbers that are clearly worse with the best values than before."""
     found = []
     for scenario, before, after in zip(scenarios, tried[0].numbers, tried[1].numbers, strict=True):
-        for name in WATCHED:
+        for name in (number.name for number in numbers_shown("watched")):  # that somebody pays for
             if name in objective.names or any(_value(one, name) is None for one in (*before, *after)):
                 continue
             unit = str(before[0][name]["unit"])
-            sign = -1.0 if is_larger_better(name, unit) else 1.0
+            sign = -1.0 if is_larger_better(name) else 1.0
             pairs = [
                 (float(_value(one, name) or 0.0), float(_value(other, name) or 0.0))
                 for one, other in zip(before, after, strict=True)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from weftwork.base.findings import Findings
 from weftwork.base.units import format_quantity
 from weftwork.engine.headroom import headroom_bytes
 from weftwork.hardware.catalogue import nic, switch
@@ -191,10 +192,12 @@ def _scenario_key(path: str, described: KeyRow, value: Any, centre: float | None
 
 def _policy_key(path: str, row: ParameterRow, value: float) -> TunableKey:
     def read(written: str) -> float:
-        values, mistakes = resolve((row,), {row.name: written}, path)
-        if mistakes:
-            fix = f"; did you mean '{mistakes[0].fix}'?" if mistakes[0].fix else ""
-            raise ValueError(f"{mistakes[0].text}{fix}")
+        findings = Findings()
+        values = resolve((row,), {row.name: written}, path, findings)
+        if findings.has_mistakes:
+            first = findings.mistakes[0]
+            fix = f"; did you mean '{first.fix}'?" if first.fix else ""
+            raise ValueError(f"{first.text}{fix}")
         return values[row.name]
 
     def write(number: float) -> str:

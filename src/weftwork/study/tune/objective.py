@@ -17,8 +17,8 @@ from typing import Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
-from weftwork.spec.answer import HEADLINES
-from weftwork.study.sweep.verdict import is_larger_better, objective_of
+from weftwork.spec.numbers import HEADLINES, is_larger_better
+from weftwork.study.sweep.verdict import objective_of
 
 __all__ = ["FUNCTIONS", "NoValueError", "Objective", "objective_from"]
 
@@ -104,7 +104,7 @@ def objective_from(
         raise _wrong(["the runs have no time of an iteration, a collective or all messages; give --objective NUMBER"])
     if plain in numbers:
         unit = str(numbers[plain]["unit"])
-        larger = maximises or is_larger_better(plain, unit)
+        larger = maximises or is_larger_better(plain)
         return Objective(text=plain, names=(plain,), unit=unit, is_larger_better=larger, tree=ast.Name(id=plain))
     tree, names = _parsed(plain, numbers)
     return Objective(text=plain, names=names, unit="", is_larger_better=maximises, tree=tree)

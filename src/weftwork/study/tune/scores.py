@@ -17,7 +17,7 @@ from statistics import fmean
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.tuning import SeedEstimate
-from weftwork.study.run.seeds import interval
+from weftwork.study.results.seeds import interval
 
 __all__ = ["Scale", "estimate_of", "scale_of"]
 

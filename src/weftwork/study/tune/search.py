@@ -24,14 +24,15 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.version import VERSION
+from weftwork.spec.study_ends import StudyEndName
 from weftwork.spec.tuning import TuneTrial
 from weftwork.store.runs import new_folder
 from weftwork.store.sweeps import sweep_folder
-from weftwork.study.pool.point import memory_of, points_of
 from weftwork.study.pool.pool import lasting_workers, workers_for
 from weftwork.study.prepare.prepare import read_scenario
-from weftwork.study.run.interrupts import interrupts
-from weftwork.study.run.run import MAX_SEED
+from weftwork.study.record.interrupts import interrupts
+from weftwork.study.record.point import memory_of, points_of
+from weftwork.study.record.run import MAX_SEED
 from weftwork.study.tune.judged import Confirmed, judged
 from weftwork.study.tune.keys import keys_of
 from weftwork.study.tune.objective import NoValueError, Objective, objective_from
@@ -101,7 +102,7 @@ class TuneRun:
     folder: Path
     result: TuneResult | None
     tuned: Mapping[str, str]
-    end: Literal["done", "interrupted", "full"]
+    end: StudyEndName
     runs: int
     kept: int
     repeated: int
@@ -164,7 +165,7 @@ def run_tune(
         )  # fmt: skip
         search = _TuneSearch(question, space, proposes, runs, folder, _told(on_progress, wanted))
         interrupt.keep(is_raised=True)
-        end: Literal["done", "interrupted", "full"] = "done"
+        end: StudyEndName = "done"
         result: TuneResult | None = None
         try:
             result = search.result(runs_folder, scenarios)

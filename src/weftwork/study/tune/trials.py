@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 from weftwork.base.caveat import assumed_texts
 from weftwork.base.errors import ConfigError
+from weftwork.spec.endings import ENDINGS, ending_of_all
 from weftwork.store.runs import Run
-from weftwork.study.pool.point import points_of
 from weftwork.study.pool.pool import run_pool
 from weftwork.study.prepare.prepare import read_scenario
+from weftwork.study.record.point import points_of
+from weftwork.study.record.point_run import run_point
 from weftwork.study.tune.objective import NoValueError, Objective
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from weftwork.study.pool.point import PoolPoint
     from weftwork.study.pool.pool import Outcomes
     from weftwork.study.pool.work import PoolOutcome
+    from weftwork.study.record.point import PoolPoint
 
 __all__ = ["Asked", "DiskFullError", "Numbers", "Runs", "Tried", "means_of", "objectives_of"]
 
@@ -141,8 +143,8 @@ class Runs:
 
     def _outcomes(self, points: Sequence[PoolPoint], folder: Path) -> dict[int, PoolOutcome]:
         found: dict[int, PoolOutcome] = {}
-        for outcome in run_pool(points, folder, workers=self.workers, outcomes=self.outcomes):
-            if outcome.end == "full":
+        for outcome in run_pool(points, folder, task=run_point, workers=self.workers, outcomes=self.outcomes):
+            if outcome.is_disk_full:
                 raise DiskFullError(outcome.reason)
             found[outcome.point] = outcome
             self.ended += 1
@@ -154,11 +156,11 @@ class Runs:
 
 
 def _tried(points: Sequence[Sequence[PoolPoint]], outcomes: Mapping[int, PoolOutcome], folder: Path) -> Tried:
-    failed = next((one for each in points for point in each if (one := outcomes[point.place]).end != "run"), None)
+    failed = next((one for each in points for point in each if not (one := outcomes[point.place]).has_folder), None)
     if failed is not None:
         return Tried(status=failed.end, reason=failed.reason)
     runs = [[Run(folder / point.folder) for point in each] for each in points]
-    status = next((run.status for each in runs for run in each if not run.is_complete), "complete")
+    status = ending_of_all(run.status for each in runs for run in each)
     return Tried(
         status=status,
         numbers=tuple(tuple(run.summary for run in each) for each in runs),
@@ -183,7 +185,8 @@ def objectives_of(
     """
     if not tried.numbers:
         raise NoValueError(tried.reason)
-    if tried.status != "complete" and (tried.status != "stopped" or objective.is_of_whole_runs):
+    ending = ENDINGS[tried.status]
+    if not ending.is_as_asked or (objective.is_of_whole_runs and not ending.is_whole):
         raise NoValueError(f"a run is {tried.status}, so its numbers are partial")
     return [
         [objective.value({name: one["value"] for name, one in numbers.items()}, means) for numbers in of_file]

@@ -24,7 +24,7 @@ from weftwork.hardware.catalogue import GPUS, SERVERS, node
 from weftwork.spec.calibration import Calibration, read_calibration
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.study.prepare.calibrated import calibrated_figures, latency_scale
-from weftwork.study.run.collective import collective_scenario, measure_collective
+from weftwork.study.record.collective import collective_scenario, measure_collective
 from weftwork.study.validation.network_fit import P5_FITTED
 from weftwork.study.validation.scorecard import Point, Score
 from weftwork.topology.build import fabric_of_section

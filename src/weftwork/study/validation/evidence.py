@@ -29,9 +29,9 @@ _WITHIN: Final = (
     "of them 4 % too fast."
 )
 _PACKED: Final = (
-    "A known failure: with one sequence a replica (64 and 1,024 GPUs) an iteration takes 1.6 to 1.7 times as long as "
-    "Weftwork predicts. Weftwork counts neither the small products of the adapters nor casts to FP8 with scales that "
-    "the GPUs agree on (FP8_REDUCE_AMAX, set by some of the configurations). Both are launched one by one."
+    "A known failure: with one sequence a replica (64 and 1,024 GPUs) an iteration takes 1.2 times as long as Weftwork "
+    "predicts. Weftwork does not count casts to FP8 with scales that the GPUs agree on (FP8_REDUCE_AMAX, set by some "
+    "of the configurations), which are launched one by one."
 )
 _OLD_ATTENTION: Final = (
     "A known failure: rows come out too fast, by 20 % in BF16 in the median and by up to 35 %, most with 8,192 tokens "

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from weftwork.data.measured import measured
-from weftwork.spec.training import Overlap, Parallelism, Precision
+from weftwork.spec.training import LoraTarget, Overlap, Parallelism, Precision
 from weftwork.study.validation.published_cases import Case, PublishedCluster
 from weftwork.workload.models.catalogue import model
 from weftwork.workload.models.software import software
@@ -38,6 +38,9 @@ SYSTEM_NODES: Final = {"H100": "dgx-h100", "H200": "dgx-h200", "GB200": "gb200-n
 PRECISIONS: Final[dict[str, Precision]] = {"FP8": "fp8", "NVFP4": "nvfp4"}
 _RACK_GPUS: Final = 64  # of 72: jobs of whole powers of two
 _GRADIENT_BYTES: Final = 2
+# The benchmark's reference: --lora_r 16 --lora_target_modules "qkv_proj,o_proj", one matrix of queries, keys and values
+_LORA_RANK: Final = 16
+_LORA_TARGETS: Final[tuple[LoraTarget, ...]] = ("linear_qkv", "linear_proj")
 _DENSE: Final = Overlap(tensor=0.7, data=0.9, pipeline=0.8)  # the declared prior of recipes of dense models
 
 
@@ -74,6 +77,8 @@ def mlperf_case(row: Mapping[str, Any]) -> Case:
         recompute="none",
         precision=PRECISIONS[row["precision"]],
         has_lora=is_lora,
+        lora_rank=_LORA_RANK if is_lora else Parallelism().lora_rank,
+        lora_targets=_LORA_TARGETS if is_lora else (),
         has_quantised_weights=is_lora,  # fp8_params of conf/megatron_gpt_peft_tuning_config.yaml
         has_balanced_ends=made.layers % (row["pipeline"] * chunks) != 0,
         overlap=_DENSE if row["precision"] != "NVFP4" else _DENSE.model_copy(update={"tensor": 0.0}),

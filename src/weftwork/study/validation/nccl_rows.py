@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import number_ranges, plural
 from weftwork.base.nearest import nearest
 from weftwork.hardware.catalogue import SERVERS, node
@@ -88,36 +89,35 @@ def read_nccl_rows(text: str, asked: NcclAsked, *, source: str) -> NcclRows:
     ConfigError : with every line that cannot be read, what the text does not say, and where it contradicts itself, the
         question or the server
     """
-    runs, mistakes = nccl_runs(text)
+    findings = Findings(source=source)
+    runs = nccl_runs(text, findings)
     whole = [run for run in runs if not run.is_mixed]
     if len(whole) == len(runs):
-        mistakes += _asked_mistakes(asked)
+        _check_asked(asked, findings)
         for run in whole:
-            mistakes += _run_mistakes(run, asked, several=len(runs) > 1)
-    if not runs and not mistakes:
-        mistakes.append(Mistake(path="file", text="has no run of nccl-tests"))
-    if mistakes:
-        raise ConfigError(source, list(dict.fromkeys(mistakes)))
+            _check_run(run, asked, findings.reserved(), several=len(runs) > 1)
+    if not runs and not findings.has_mistakes:
+        findings.wrong("file", "has no run of nccl-tests")
+    if findings.has_mistakes:
+        raise ConfigError(source, list(dict.fromkeys(findings.mistakes)))  # runs say the same of what was asked
     rows = tuple(row for run in runs for row in _rows(run, asked))
     if not rows:
         raise ConfigError(source, [Mistake(path="file", text="has only rows of 0 B, wanted a size above 0")])
     return NcclRows(rows=rows, notes=tuple(note for run in runs for note in _notes(run, asked)))
 
 
-def _asked_mistakes(asked: NcclAsked) -> list[Mistake]:
-    """Options that no text can make right."""
-    mistakes = []
+def _check_asked(asked: NcclAsked, findings: Findings) -> None:
+    """Find options that no text can make right."""
     operations = _operations()
     if asked.operation is not None and asked.operation not in operations:
         text = f"found '{asked.operation}', wanted {', '.join(operations)}"
-        mistakes.append(Mistake(path="--operation", text=text, fix=nearest(asked.operation, operations)))
+        findings.wrong("--operation", text, nearest(asked.operation, operations))
     if asked.gpus is not None and not 2 <= asked.gpus <= _MOST_GPUS:
-        mistakes.append(Mistake(path="--gpus", text=f"found {asked.gpus}, wanted 2 to {_MOST_GPUS:,}"))
+        findings.wrong("--gpus", f"found {asked.gpus}, wanted 2 to {_MOST_GPUS:,}")
     names = [name for name, row in SERVERS.items() if "gpu" in row.figures]
     if asked.node is not None and asked.node not in names:
         text = f"found '{asked.node}', wanted {', '.join(names)}"
-        mistakes.append(Mistake(path="--node", text=text, fix=nearest(asked.node, names)))
-    return mistakes
+        findings.wrong("--node", text, nearest(asked.node, names))
 
 
 def _operations() -> list[str]:
@@ -125,38 +125,36 @@ def _operations() -> list[str]:
     return [made.operation for made in PROGRAMS.values() if made.operation]
 
 
-def _run_mistakes(run: NcclRun, asked: NcclAsked, *, several: bool) -> list[Mistake]:
+def _check_run(run: NcclRun, asked: NcclAsked, findings: Findings, *, several: bool) -> None:
+    """Find what is wrong with a run; the findings are those of this run alone."""
     where = f" of the run of line {run.line}" if several else ""
-    mistakes = _rank_mistakes(run)
-    if not mistakes:
-        mistakes += _gpus_mistakes(run, asked, where)
-    mistakes += _operation_mistakes(run, asked, where)
-    mistakes += _node_mistakes(run, asked, where, has_ranks=not mistakes)
-    return mistakes
+    _check_ranks(run, findings)
+    if not findings.has_mistakes:
+        _check_gpus(run, asked, where, findings)
+    _check_operation(run, asked, where, findings)
+    _check_node(run, asked, where, findings, has_ranks=not findings.has_mistakes)
 
 
-def _rank_mistakes(run: NcclRun) -> list[Mistake]:
-    """Ranks that contradict each other."""
-    mistakes: list[Mistake] = []
+def _check_ranks(run: NcclRun, findings: Findings) -> None:
+    """Find ranks that contradict each other."""
     listed: dict[str, RankLine] = {}
     for rank in run.ranks:
         for what in (f"rank {rank.rank}", f"device {rank.device} of {rank.host}"):
             before = listed.setdefault(what, rank)
             if before is not rank:
                 text = f"{what} is listed by line {before.line} too: ranks that share a GPU, or two runs in one text"
-                mistakes.append(Mistake(path="rank", text=text, line=rank.line))
+                findings.wrong("rank", text, line=rank.line)
     groups = sorted({rank.group for rank in run.ranks})
     if len(groups) > 1:
         text = f"lists {len(groups)} groups of ranks, which ran at once and share links; wanted one group"
-        mistakes.append(Mistake(path="rank", text=text, line=run.ranks[0].line))
+        findings.wrong("rank", text, line=run.ranks[0].line)
     each = run.threads * run.thread_gpus
-    if each > 1 and run.ranks and not mistakes and not _gaps(run) and len(run.ranks) % each:
+    if each > 1 and run.ranks and not findings.has_mistakes and not _gaps(run) and len(run.ranks) % each:
         text = (
             f"lists {plural(len(run.ranks), 'rank')}, but {plural(run.threads, 'thread')} of"
             f" {plural(run.thread_gpus, 'GPU')} make {each} in each process: lines are missing"
         )
-        mistakes.append(Mistake(path="rank", text=text, line=run.ranks[-1].line))
-    return mistakes
+        findings.wrong("rank", text, line=run.ranks[-1].line)
 
 
 def _gaps(run: NcclRun) -> list[int]:
@@ -165,67 +163,80 @@ def _gaps(run: NcclRun) -> list[int]:
     return [rank for rank in range(min(max(listed, default=-1) + 1, _MOST_GPUS)) if rank not in listed]
 
 
-def _gpus_mistakes(run: NcclRun, asked: NcclAsked, where: str) -> list[Mistake]:
+def _check_gpus(run: NcclRun, asked: NcclAsked, where: str, findings: Findings) -> None:
+    """Find a number of GPUs that is missing, or contradicts the ranks."""
     listed = len(run.ranks)
     last = max((rank.rank for rank in run.ranks), default=-1)
     line = run.ranks[-1].line if run.ranks else None
     if not listed:
-        text = f"is missing: the text has no line for each rank{where}"
-        return [] if asked.gpus else [Mistake(path="--gpus", text=text)]
+        if not asked.gpus:
+            findings.wrong("--gpus", f"is missing: the text has no line for each rank{where}")
+        return
     if gaps := _gaps(run):
         missing = number_ranges(gaps, " to ")
         missing = missing if len(missing) <= 60 else f"{missing[:60]}..."
         if asked.gpus is None:
             text = f"is missing: the text lists rank {last}, but not {missing}, and more may be missing{where}"
-            return [Mistake(path="--gpus", text=text, line=line)]
+            findings.wrong("--gpus", text, line=line)
+            return
         if asked.gpus > last:
-            return []
+            return
     elif asked.gpus in {None, listed}:
-        text = f"lists one rank{where}, which sends nothing; wanted at least 2 (nccl-tests built without MPI?)"
-        return [Mistake(path="rank", text=text, line=line)] if listed == 1 else []
+        if listed == 1:
+            text = f"lists one rank{where}, which sends nothing; wanted at least 2 (nccl-tests built without MPI?)"
+            findings.wrong("rank", text, line=line)
+        return
     text = f"found {asked.gpus}, but the text lists {plural(listed, 'rank')} up to rank {last}{where}"
-    return [Mistake(path="--gpus", text=text, line=line, fix=str(last + 1) if not _gaps(run) else None)]
+    findings.wrong("--gpus", text, str(last + 1) if not _gaps(run) else None, line=line)
 
 
-def _operation_mistakes(run: NcclRun, asked: NcclAsked, where: str) -> list[Mistake]:
-    """Mistakes of the program, by its name and by its columns."""
+def _check_operation(run: NcclRun, asked: NcclAsked, where: str, findings: Findings) -> None:
+    """Find the first mistake of the program, by its name and by its columns."""
     program, line = run.program, run.program_line
     if isinstance(program, str):
         text = f"found '{program}', which is no program of nccl-tests that Weftwork knows{where}"
-        return [Mistake(path="program", text=f"{text}; wanted {accepted_programs()}", line=line)]
+        findings.wrong("program", f"{text}; wanted {accepted_programs()}", line=line)
+        return
+    if program is not None:
+        _check_program(run, asked, program, where, findings)
+        return
+    _check_unnamed(run, asked, where, findings)
+
+
+def _check_program(run: NcclRun, asked: NcclAsked, program: NcclProgram, where: str, findings: Findings) -> None:
+    """Find the first mistake of a program that the text names."""
+    line, ranks = run.program_line, _ranks(run, asked)
+    if not program.operation:
+        text = f"{program.name}_perf measures {program.measures}{where}; Weftwork has no such operation"
+        if program.simulated:
+            text = text.removesuffix("Weftwork has no such operation")
+            text += f"'weftwork collective {program.simulated}' simulates it, but no constant is fitted or scored on it"
+        findings.wrong("program", f"{text}; wanted {accepted_programs()}", line=line)
+    elif asked.operation in _operations() and asked.operation != program.operation:
+        text = f"found '{asked.operation}', but the text is of {program.name}_perf, which is {program.operation}"
+        findings.wrong("--operation", f"{text}{where}", program.operation, line=line)
+    elif not all(_fits(row, program, ranks) for row in run.rows):
+        text = f"names {program.name}_perf, but its columns are not those of {program.operation}{where}"
+        findings.wrong("program", f"{text}: {_columns_say(run, _likely(run, ranks))}", line=_telling_line(run))
+
+
+def _check_unnamed(run: NcclRun, asked: NcclAsked, where: str, findings: Findings) -> None:
+    """Find the first mistake of a program that the text does not name, by its columns."""
     ranks = _ranks(run, asked)
     likely = _likely(run, ranks)
-    if program is not None:
-        if not program.operation:
-            text = f"{program.name}_perf measures {program.measures}{where}; Weftwork has no such operation"
-            if program.simulated:
-                text = text.removesuffix("Weftwork has no such operation")
-                text += (
-                    f"'weftwork collective {program.simulated}' simulates it, but no constant is fitted or scored on it"
-                )
-            return [Mistake(path="program", text=f"{text}; wanted {accepted_programs()}", line=line)]
-        if asked.operation in _operations() and asked.operation != program.operation:
-            text = f"found '{asked.operation}', but the text is of {program.name}_perf, which is {program.operation}"
-            return [Mistake(path="--operation", text=f"{text}{where}", line=line, fix=program.operation)]
-        if not all(_fits(row, program, ranks) for row in run.rows):
-            text = f"names {program.name}_perf, but its columns are not those of {program.operation}{where}"
-            return [Mistake(path="program", text=f"{text}: {_columns_say(run, likely)}", line=_telling_line(run))]
-        return []
     fitting = [made for made in likely if made.operation]
     says = _columns_say(run, likely)
     if asked.operation is None:
         fix = fitting[0].operation if len(fitting) == 1 == len(likely) else None
         text = f"is missing: the text names no program such as all_reduce_perf{where}; {says}"
-        mistake = Mistake(path="--operation", text=text, fix=fix)
-        return [mistake]
-    if asked.operation in _operations() and not any(
+        findings.wrong("--operation", text, fix)
+    elif asked.operation in _operations() and not any(
         made.operation == asked.operation and all(_fits(row, made, ranks) for row in run.rows)
         for made in PROGRAMS.values()
     ):
         text = f"found '{asked.operation}', but {says}{where}"
         fix = fitting[0].operation if len(fitting) == 1 == len(likely) else None
-        return [Mistake(path="--operation", text=text, line=_telling_line(run), fix=fix)]
-    return []
+        findings.wrong("--operation", text, fix, line=_telling_line(run))
 
 
 def _columns_say(run: NcclRun, likely: Sequence[NcclProgram]) -> str:
@@ -289,8 +300,8 @@ def _telling_line(run: NcclRun) -> int | None:
     return told[-1].line if told else None
 
 
-def _node_mistakes(run: NcclRun, asked: NcclAsked, where: str, *, has_ranks: bool) -> list[Mistake]:
-    """Mistakes of the server: its GPU, and how many of them a host has."""
+def _check_node(run: NcclRun, asked: NcclAsked, where: str, findings: Findings, *, has_ranks: bool) -> None:
+    """Find mistakes of the server: its GPU, and how many of them a host has."""
     per_host = _per_host(run.ranks)
     names = sorted({rank.name for rank in run.ranks})
     if asked.node is None:
@@ -302,11 +313,11 @@ def _node_mistakes(run: NcclRun, asked: NcclAsked, where: str, *, has_ranks: boo
             text += f"; with {_words(names)}{where}: {_words(fitting)}"
         elif names:
             text += f"; the text lists {_words(names)}{where}, which no server of the catalogue has"
-        return [Mistake(path="--node", text=text)]
+        findings.wrong("--node", text)
+        return
     row = SERVERS.get(asked.node)
     if row is None or "gpu" not in row.figures:
-        return []  # told once, by `_asked_mistakes`
-    mistakes = []
+        return  # told once, by `_check_asked`
     for name in names:
         gpu = gpu_of_device(name)
         if gpu != row.value("gpu") and not _is_unnamed(name):
@@ -314,34 +325,33 @@ def _node_mistakes(run: NcclRun, asked: NcclAsked, where: str, *, has_ranks: boo
             fitting = nodes_with(gpu, max(per_host.values(), default=0)) if gpu else []
             hint = f"; servers with it are {_words(fitting)}" if fitting else "; no server of the catalogue has it"
             text = f"found '{asked.node}' with GPUs {row.value('gpu')}, but the text lists {name}{where}{hint}"
-            mistakes.append(Mistake(path="--node", text=text, line=line))
+            findings.wrong("--node", text, line=line)
     if has_ranks and run.ranks:
-        mistakes += _place_mistakes(run, asked.node, per_host, where)
-    return mistakes
+        _check_places(run, asked.node, per_host, where, findings)
 
 
-def _place_mistakes(run: NcclRun, name: str, per_host: dict[str, int], where: str) -> list[Mistake]:
-    """Mistakes of hosts that have other GPUs than the server."""
+def _check_places(run: NcclRun, name: str, per_host: dict[str, int], where: str, findings: Findings) -> None:
+    """Find hosts that have other GPUs than the server."""
     domain = node(name).server.gpus
     ranks, line = len(run.ranks), run.ranks[0].line
     hosts = _hosts(per_host)
     if domain > MOST_HOST_GPUS:  # a domain spans hosts
         if ranks <= domain or ranks % domain == 0:
-            return []
+            return
         text = f"lists {plural(ranks, 'rank')}{where}, wanted at most {domain} or a multiple: whole domains of '{name}'"
-        return [Mistake(path="rank", text=text, line=line)]
+        findings.wrong("rank", text, line=line)
+        return
     if len(per_host) == 1 and ranks <= domain:
-        return []
+        return
     if len(per_host) > 1 and set(per_host.values()) == {domain}:
-        return []
+        return
     if len(per_host) == 1:
         text = f"lists {plural(ranks, 'rank')} on one host{where}, but a server '{name}' has {plural(domain, 'GPU')}"
     else:
         wanted = "Weftwork compares one server, or servers all of whose GPUs take part"
         text = f"lists {hosts}{where}; '{name}' has {plural(domain, 'GPU')}, and {wanted}"
-    if _gaps(run):
-        return []
-    return [Mistake(path="rank", text=text, line=line)]
+    if not _gaps(run):
+        findings.wrong("rank", text, line=line)
 
 
 def _rows(run: NcclRun, asked: NcclAsked) -> Iterable[TableRow]:

@@ -16,6 +16,7 @@ from enum import IntEnum
 from typing import Final
 
 from weftwork.base.errors import Mistake
+from weftwork.base.findings import Findings
 from weftwork.study.validation.nccl_programs import NcclProgram, named_programs
 from weftwork.study.validation.nccl_streams import StreamLine, streams_of
 from weftwork.study.validation.nccl_table import ROW_LIKE, NcclRow, TableHead, table_head, table_row
@@ -116,23 +117,19 @@ class NcclRun:
     is_mixed: bool = False
 
 
-def nccl_runs(text: str) -> tuple[list[NcclRun], list[Mistake]]:
-    """Runs of a text, and what is wrong with it.
+def nccl_runs(text: str, findings: Findings) -> list[NcclRun]:
+    """Runs of a text.
 
     Parameters
     ----------
     text : as it was printed, with tags or without
+    findings : take what is wrong with it
     """
     streams, others = streams_of(text)
-    mistakes = [
-        Mistake(
-            path="row",
-            text=f"found {line.text.strip()[:_SHOWN]!r}, a row without the tag that the head of the table has",
-            line=line.number,
-        )
-        for line in others
-        if ROW_LIKE.search(line.text)
-    ]
+    for line in others:
+        if ROW_LIKE.search(line.text):
+            found = f"found {line.text.strip()[:_SHOWN]!r}, a row without the tag that the head of the table has"
+            findings.wrong("row", found, line=line.number)
     runs: list[NcclRun] = []
     commands = [(line.number, named_programs(line.text)) for line in others]
     for stream in streams:
@@ -141,11 +138,11 @@ def nccl_runs(text: str) -> tuple[list[NcclRun], list[Mistake]]:
             reader.read(line)
         reader.close()
         runs += reader.runs
-        mistakes += reader.mistakes
+        findings.include(reader.mistakes)
         commands += reader.commands
     runs.sort(key=lambda run: run.line)
     _name_by_commands(runs, [(line, names) for line, names in sorted(commands, key=lambda at: at[0]) if names])
-    return runs, mistakes
+    return runs
 
 
 def _name_by_commands(runs: list[NcclRun], commands: list[tuple[int, list[NcclProgram | str]]]) -> None:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import EngineError
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.results.results import results
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import execute, results
 from weftwork.study.validation.row_scenario import write_row
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weftwork.hardware.catalogue import node
 from weftwork.spec.scenario.devices import device_rows
 from weftwork.spec.scenario.migrations import SCHEMA
+from weftwork.spec.scenario.training import NO_RECIPE
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.spec.training import Model, Parallelism, Software
 from weftwork.workload.models.catalogue import MODELS
@@ -120,6 +121,7 @@ def training_tree(
         "transport": {"load_balancing": "switch-spray", "reorder_tolerant": True},
         "training": {
             "model": model.name if model.name in MODELS else f"{model.name}.json",
+            "recipe": NO_RECIPE,
             **_plan(plan),
             "gpus": cluster.gpus,
             "software": _software(software),
@@ -161,6 +163,7 @@ def _plan(plan: Parallelism) -> dict[str, Any]:
         found["recompute_modules"] = list(found["recompute_modules"])
     if plan.has_lora:
         found["phase"] = "fine-tuning-lora"
+        found["lora"] = {"rank": plan.lora_rank, **({"targets": list(plan.lora_targets)} if plan.lora_targets else {})}
     by_module = plan.module_precision.model_dump(exclude_none=True)
     if by_module:
         found["precision_by_module"] = by_module

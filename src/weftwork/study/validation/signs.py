@@ -33,9 +33,8 @@ from weftwork.data.measured import measured
 from weftwork.spec.scenario.migrations import SCHEMA
 from weftwork.spec.scenario.yaml_tree import write_tree
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.results.results import results
-from weftwork.study.run.collective import collective_scenario, measure_collective
-from weftwork.study.run.execute import execute
+from weftwork.study.record.collective import collective_scenario, measure_collective
+from weftwork.study.record.road import execute, results
 from weftwork.study.validation.scorecard import Excluded, Point
 from weftwork.topology.build import fabric_of_section
 

@@ -39,6 +39,7 @@ __all__ = [
     "SETS",
     "Progress",
     "ValidationSet",
+    "point_of",
     "scored",
     "validate",
     "write_scenarios",
@@ -339,7 +340,7 @@ def scored(chosen: ValidationSet, *, is_full: bool, workers: Workers, progress: 
         rows, excluded = chosen.signs()
     asked: list[tuple[Row, dict[str, str]]] = [(row, {}) for row in rows]
     points: list[Point] = []
-    for point in workers.answers(_point, asked):
+    for point in workers.answers(point_of, asked):
         points.append(point)
         if progress is not None:
             progress(chosen.title, len(points), len(rows))
@@ -373,7 +374,7 @@ def _left_out(chosen: ValidationSet, rows: Sequence[Row], workers: Workers, prog
     errors = np.empty((len(values), len(rows)))
     configurations = np.array([case.configuration for case in rows if isinstance(case, Case)])
     for place, value in enumerate(values):
-        for row, point in enumerate(workers.answers(_point, [(case, {key: value}) for case in rows])):
+        for row, point in enumerate(workers.answers(point_of, [(case, {key: value}) for case in rows])):
             errors[place, row] = abs(point.error)
             if progress is not None:
                 progress(f"{chosen.title}, {key} {value}", row + 1, len(rows))
@@ -398,7 +399,13 @@ def _naive(chosen: ValidationSet, rows: Sequence[Row]) -> str:
     return _NAIVE if all(isinstance(row, Case) for row in rows) else _LINE_RATE
 
 
-def _point(asked: tuple[Row, dict[str, str]]) -> Point:
+def point_of(asked: tuple[Row, dict[str, str]]) -> Point:
+    """Predict a row.
+
+    Parameters
+    ----------
+    asked : the row, and keys of its scenario to set
+    """
     case, overrides = asked
     if isinstance(case, UetRow | SignRow | CurveRow):
         return case.point()

@@ -1,6 +1,6 @@
 """What the fabric did to the packets of simulated programs: queues, marks, drops and pauses, by port.
 
-Source: counters of the reference engine, see `weftwork.engine.outcome.PORT_DTYPE`.
+Source: counters of the reference engine, see `weftwork.engine.rows.outcome.PORT_DTYPE`.
 Leaves out: how it is printed.
 """
 

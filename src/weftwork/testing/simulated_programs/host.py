@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 from weftwork.base.errors import UsageError
 from weftwork.rdma.bells import close_all, make_bell, ring, silence
 from weftwork.rdma.connection_manager import ConnectionManager
-from weftwork.rdma.drivers.slots import SLOTS, addressee
+from weftwork.rdma.drivers.slots import addressee
 from weftwork.rdma.nic import RdmaNic
+from weftwork.rdma.number_prefix import PREFIXES
 from weftwork.rdma.wires import OpenWire
 from weftwork.wire.ib import BTH_BYTES
 from weftwork.wire.ip import ECN_CE
@@ -107,9 +108,9 @@ class SimulatedHost:
 
     def open(self, options: WireOptions) -> OpenWire:
         """Open a device of a program on this host; UsageError beyond 256."""
-        slot = next((number for number in range(SLOTS) if number not in self.nics), None)
+        slot = next((number for number in range(PREFIXES) if number not in self.nics), None)
         if slot is None:
-            raise UsageError(f"devices: found {SLOTS} on host {self.number}, which is the most")
+            raise UsageError(f"devices: found {PREFIXES} on host {self.number}, which is the most")
         control = options.loaded_control
         nic = RdmaNic(
             self.address,

@@ -19,7 +19,20 @@ from weftwork.base.caveat import Caveat
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST, SWITCH, Fabric
 from weftwork.spec.fabric_direct import TO_HOST, DirectNetwork
-from weftwork.spec.plug_in import MAX_HOSTS, FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
+from weftwork.spec.plug_in import (
+    MAX_HOSTS,
+    DirectLimits,
+    DirectSize,
+    FabricSize,
+    Findings,
+    Ground,
+    MeasuredNetwork,
+    Parts,
+    Record,
+    Topology,
+    Whole,
+    row,
+)
 from weftwork.topology.assemble import assemble, links_between
 from weftwork.topology.direct_fabric import resolved_shape, sound_shape
 
@@ -192,11 +205,31 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
     )
 
 
+def _limits(found: MeasuredNetwork) -> DirectLimits:
+    """A BCube: one NIC port of a server for each level."""
+    levels, n = len(found.direct.sides), found.direct.sides[0]
+    k = found.ports or n
+    ends = f"The {plural(levels, 'NIC port')} of a server end this fabric, one for each level of switches"
+    size = DirectSize(
+        words=f"{plural(levels, 'level')} of switches that join {k:,} servers each",
+        endpoints=levels * k**levels,
+        switches=levels * k ** (levels - 1),
+        switch_links=0,
+        diameter_links=2 * (levels - 1),  # from server to server, each over one switch
+    )
+    far = f"Two servers are at most {plural(levels, 'hop')} apart, each over one switch and on to the next server. "
+    far += f"In a full BCube, {plural(levels, 'path')} between them share no server and no switch."
+    servers = plural(k ** (levels + 1), "server")
+    more = f"With one NIC port more for each server, {k:,} ports of a switch join {servers}."
+    return DirectLimits(family=found.direct.family, ports=found.ports, ends=ends, facts=(far, more), sizes=(size,))
+
+
 TOPOLOGY: Final = Topology(
     keys=Keys,
     resolve=_resolve,
     build=_build,
     size=_size,
+    limits=_limits,
     defaults={"node": {"model": "plain", "nic_ports": 2}},
     source=SOURCE,
 )

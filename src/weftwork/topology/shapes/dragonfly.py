@@ -11,15 +11,30 @@ links of another rate.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from math import ceil, isqrt
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
-from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
+from weftwork.spec.plug_in import (
+    DesignSpace,
+    DirectLimits,
+    FabricSize,
+    Findings,
+    Ground,
+    MeasuredNetwork,
+    Parts,
+    Record,
+    ServersAndSwitch,
+    Topology,
+    Whole,
+    row,
+)
 from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, resolved_shape, sound_shape
+from weftwork.topology.direct_limits import dragonfly, grown
 from weftwork.topology.group_links import (
     DIMENSIONS,
     SwitchGroups,
@@ -28,6 +43,7 @@ from weftwork.topology.group_links import (
     groups_row,
     links_per_pair_row,
     plan_groups,
+    whole_servers,
 )
 
 __all__ = ["TOPOLOGY"]
@@ -195,4 +211,40 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
     )
 
 
-TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, source=SOURCE)
+def _limits(found: MeasuredNetwork) -> DirectLimits:
+    """The global ports of a group end it; then all ports of a router, and the balance."""
+    p, a, h, k = found.hosts, found.direct.sides[1], found.degree(1), found.ports
+    sizes = [dragonfly(p, a, h)]
+    spare = k - p - (a - 1) if k else h
+    if spare > h:
+        sizes.append(dragonfly(p, a, spare))
+    if k >= 3:
+        half = (k + 1) // 4
+        sizes.append(dragonfly(half, 2 * half, half))
+    ends = f"The {plural(a * h, 'global port')} of a group end this fabric: one link to each of "
+    ends += plural(a * h, "other group")
+    return DirectLimits(family=found.direct.family, ports=k, ends=ends, sizes=grown(sizes))
+
+
+def _shape_for(asked: ServersAndSwitch) -> dict[str, Any] | None:
+    """Groups of a = 2p routers with p = h, as large as two groups of servers allow."""
+    if asked.radix is None:
+        return None
+    endpoints = asked.servers * asked.ports
+    p = whole_servers(min((asked.radix + 1) // 4, isqrt(endpoints // 4)), asked.ports)
+    if p < 1:
+        return None
+    groups = max(2, ceil(endpoints / (2 * p * p)))
+    routers = ceil(endpoints / (p * groups))
+    return {"hosts_per_router": p, "routers_per_group": routers, "global_ports": p, "groups": groups}
+
+
+TOPOLOGY: Final = Topology(
+    keys=Keys,
+    resolve=_resolve,
+    build=_build,
+    size=_size,
+    limits=_limits,
+    design=DesignSpace(shape=_shape_for, usual={"routing": "minimal"}, order=9),
+    source=SOURCE,
+)

@@ -10,14 +10,29 @@ Leaves out: several links between a leaf and a spine, groups of different sizes,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from math import ceil, isqrt
+from typing import Any, Final
 
 import numpy as np
 
 from weftwork.base.grammar import plural
-from weftwork.spec.fabric import Fabric
-from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
+from weftwork.spec.fabric import SWITCH, Fabric
+from weftwork.spec.plug_in import (
+    DesignSpace,
+    DirectLimits,
+    FabricSize,
+    Findings,
+    Ground,
+    MeasuredNetwork,
+    Parts,
+    Record,
+    ServersAndSwitch,
+    Topology,
+    Whole,
+    row,
+)
 from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, resolved_shape, sound_shape
+from weftwork.topology.direct_limits import dragonfly_plus, grown
 from weftwork.topology.group_links import (
     DIMENSIONS,
     SwitchGroups,
@@ -26,6 +41,7 @@ from weftwork.topology.group_links import (
     groups_row,
     links_per_pair_row,
     plan_groups,
+    whole_servers,
 )
 
 __all__ = ["TOPOLOGY"]
@@ -191,4 +207,40 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
     )
 
 
-TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, source=SOURCE)
+def _limits(found: MeasuredNetwork) -> DirectLimits:
+    """The global ports of a group end it; then the balance."""
+    tier = found.fabric.node_tier[found.fabric.node_kind == SWITCH]
+    groups = found.direct.sides[0]
+    spines = int((tier == tier.max()).sum()) // groups
+    leaves = int((tier == tier.min()).sum()) // groups
+    h, k = found.degree(1), found.ports
+    sizes = [dragonfly_plus(found.hosts, leaves, spines, h)]
+    if k >= 2:
+        sizes.append(dragonfly_plus(k // 2, k // 2, k // 2, k // 2))
+    ends = f"The {plural(spines * h, 'global port')} of a group end this fabric: one link to each of "
+    return DirectLimits(family=found.direct.family, ports=k, ends=f"{ends}{plural(spines * h, 'other group')}",
+                        sizes=grown(sizes))  # fmt: skip
+
+
+def _shape_for(asked: ServersAndSwitch) -> dict[str, Any] | None:
+    """Groups of as many leaves as spines, with p = h, as large as two groups of servers allow."""
+    if asked.radix is None:
+        return None
+    endpoints = asked.servers * asked.ports
+    p = whole_servers(min(asked.radix // 2, isqrt(endpoints // 2)), asked.ports)
+    if p < 1:
+        return None
+    groups = max(2, ceil(endpoints / (p * p)))
+    leaves = ceil(endpoints / (p * groups))
+    return {"hosts_per_leaf": p, "leaves_per_group": leaves, "spines_per_group": p, "global_ports": p, "groups": groups}
+
+
+TOPOLOGY: Final = Topology(
+    keys=Keys,
+    resolve=_resolve,
+    build=_build,
+    size=_size,
+    limits=_limits,
+    design=DesignSpace(shape=_shape_for, usual={"routing": "minimal"}, order=10),
+    source=SOURCE,
+)

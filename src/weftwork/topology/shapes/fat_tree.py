@@ -18,7 +18,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import Fabric
-from weftwork.spec.plug_in import Findings, Ground, Parts, Record, Whole, row
+from weftwork.spec.plug_in import DesignSpace, Findings, Ground, Parts, Record, ServersAndSwitch, Whole, row
 from weftwork.spec.scenario.findings import Collected
 from weftwork.spec.scenario.topology import full
 from weftwork.topology.oversubscription import most_cables
@@ -143,6 +143,9 @@ def _tree(keys: Keys, parts: Parts) -> Pgft:
     radix = parts.ports
     half = radix // 2
     each = parts.server.nic_ports
+    if each > half:
+        text, fix = _narrow(radix, each)
+        raise ConfigError("fabric", [Mistake(path="fabric.radix", text=text, fix=fix)])
     per_leaf = half // each
     most = fat_tree_counts(tiers=keys.tiers, radix=radix, ports_per_host=each)
     servers = most.hosts if parts.hosts is None else parts.hosts
@@ -192,10 +195,7 @@ def _judge(found: Findings, *, tiers: int, radix: int, hosts: int | None, server
         return None
     each = server.nic_ports
     if each > radix // 2:
-        text = (
-            f"found {radix}, but a leaf needs {plural(each, 'port')} down for one server, so wanted at least {2 * each}"
-        )
-        found.wrong("radix", text, str(2 * each))
+        found.wrong("radix", *_narrow(radix, each))
         return None
     most = fat_tree_counts(tiers=tiers, radix=radix, ports_per_host=each).hosts
     if hosts is not None and hosts > most:
@@ -208,6 +208,12 @@ def _judge(found: Findings, *, tiers: int, radix: int, hosts: int | None, server
         )
         found.wrong(key, text)
     return most
+
+
+def _narrow(radix: int, each: int) -> tuple[str, str]:
+    """What is wrong with a leaf that has no room for one server, and the fix."""
+    text = f"found {radix}, but a leaf needs {plural(each, 'port')} down for one server, so wanted at least {2 * each}"
+    return text, str(2 * each)
 
 
 def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | None]:
@@ -224,11 +230,20 @@ def _resolve(keys: Keys, ground: Ground, found: Findings) -> tuple[Keys, int | N
     return keys, ground.hosts if ground.hosts is not None or most is None else full(most, "radix", found)
 
 
+def _shape_for(asked: ServersAndSwitch) -> dict[str, int]:
+    """As few tiers as carry the servers: nobody builds cores for servers that leaves and spines join."""
+    if asked.radix is None:
+        return {"tiers": 2}  # it cannot be built, which is said where it is tried
+    held = fat_tree_counts(tiers=2, radix=asked.radix, ports_per_host=asked.ports).hosts
+    return {"tiers": 2 if asked.servers <= held else 3}
+
+
 TOPOLOGY: Final = tree_topology(
     keys=Keys,
     resolve=_resolve,
     tree=_tree,
     name=_name,
+    design=DesignSpace(shape=_shape_for, order=4),
     source="Al-Fares et al., SIGCOMM 2008, doi:10.1145/1402958.1402967",
     has_pods=False,
 )

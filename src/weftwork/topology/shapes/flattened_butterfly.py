@@ -14,6 +14,7 @@ from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
 from weftwork.topology.direct_fabric import direct_size, resolved_shape, sound_shape
+from weftwork.topology.direct_limits import hyperx_limits
 from weftwork.topology.lattice import RouterLattice, lattice_fabric
 
 __all__ = ["TOPOLOGY"]
@@ -83,4 +84,4 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
     return lattice_fabric(shape, parts, name=name, family="flattened-butterfly")
 
 
-TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, source=SOURCE)
+TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, limits=hyperx_limits, source=SOURCE)

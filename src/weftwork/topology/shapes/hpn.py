@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import Final
 
 from weftwork.base.grammar import plural
+from weftwork.base.units import format_quantity
 from weftwork.spec.device import Record
-from weftwork.spec.plug_in import Findings, Ground, Parts, Whole, row
+from weftwork.spec.plug_in import RATE, DesignSpace, Findings, Ground, Parts, ServersAndSwitch, Whole, row
 from weftwork.spec.rails import rail_mistakes
 from weftwork.topology.oversubscription import most_cables
 from weftwork.topology.pgft import Pgft, Tier
@@ -121,6 +122,11 @@ def _name(tree: Pgft) -> str:
     return f"hpn, {plural(tree.pods, 'segment')} of {plural(tree.per_leaf, 'server')}"
 
 
+def _shape_for(asked: ServersAndSwitch) -> dict[str, str]:
+    """Links between switches have the rate of both ports of a GPU."""
+    return {"fabric_rate": format_quantity(RATE, asked.gpu_rate_bps)}
+
+
 TOPOLOGY: Final = tree_topology(
     keys=Keys,
     resolve=_resolve,
@@ -132,5 +138,6 @@ TOPOLOGY: Final = tree_topology(
         "fabric_rate": "400Gbps",
         "switch": "tomahawk-5",
     },
+    design=DesignSpace(shape=_shape_for, planes=(2, 2), order=8),
     source=SOURCE,
 )

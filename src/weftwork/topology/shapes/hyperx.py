@@ -12,8 +12,21 @@ from typing import Final
 
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
-from weftwork.spec.plug_in import FabricSize, Findings, Ground, Listing, Parts, Record, Topology, Whole, row
+from weftwork.spec.plug_in import (
+    DesignSpace,
+    FabricSize,
+    Findings,
+    Ground,
+    Listing,
+    Parts,
+    Record,
+    ServersAndSwitch,
+    Topology,
+    Whole,
+    row,
+)
 from weftwork.topology.direct_fabric import direct_size, resolved_shape, sound_shape
+from weftwork.topology.direct_limits import hyperx_limits
 from weftwork.topology.lattice import RouterLattice, lattice_fabric
 
 __all__ = ["TOPOLOGY"]
@@ -138,4 +151,17 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
     return lattice_fabric(shape, parts, name=name, family="hyperx")
 
 
-TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, source=SOURCE)
+def _shape_for(asked: ServersAndSwitch) -> dict[str, int] | None:
+    """Choose no key: the fewest routers follow from the servers. One switch is no network."""
+    return {} if asked.radix is not None and asked.servers * asked.ports > asked.radix else None
+
+
+TOPOLOGY: Final = Topology(
+    keys=Keys,
+    resolve=_resolve,
+    build=_build,
+    size=_size,
+    limits=hyperx_limits,
+    design=DesignSpace(shape=_shape_for, usual={"routing": "minimal"}, order=11),
+    source=SOURCE,
+)

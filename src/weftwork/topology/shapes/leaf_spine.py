@@ -19,7 +19,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.spec.device import Nic, Server, Switch
 from weftwork.spec.fabric import Fabric
-from weftwork.spec.plug_in import Findings, Flag, Ground, Parts, Record, Whole, row
+from weftwork.spec.plug_in import DesignSpace, Findings, Flag, Ground, Parts, Record, Whole, row
 from weftwork.spec.scenario.findings import Collected
 from weftwork.spec.scenario.topology import full
 from weftwork.topology import tree_rows
@@ -363,6 +363,7 @@ TOPOLOGY: Final = tree_topology(
     resolve=_resolve,
     tree=_tree,
     name=_name,
+    design=DesignSpace(ratio_tiers=("leaf",), order=5),
     source="Alizadeh and Edsall, HotI 2013, doi:10.1109/HOTI.2013.23",
     has_pods=False,
 )

@@ -12,6 +12,7 @@ from typing import Final
 
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology
+from weftwork.topology.direct_limits import lattice_limits
 from weftwork.topology.torus_lattice import (
     TorusLattice,
     hosts_per_switch_row,
@@ -51,4 +52,4 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
     return lattice_fabric(_lattice(keys), parts, keys.hosts_per_switch, family="mesh")
 
 
-TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, source=SOURCE)
+TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, limits=lattice_limits, source=SOURCE)

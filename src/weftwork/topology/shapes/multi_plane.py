@@ -14,7 +14,7 @@ from typing import Final
 
 from weftwork.base.grammar import plural
 from weftwork.spec.device import Record, Server
-from weftwork.spec.plug_in import Findings, Ground, Parts, Whole, row
+from weftwork.spec.plug_in import DesignSpace, Findings, Ground, Parts, Whole, row
 from weftwork.topology.pgft import Pgft
 from weftwork.topology.rails_tree import RailKeys, rail_tree
 from weftwork.topology.tree_topology import tree_topology
@@ -82,5 +82,6 @@ TOPOLOGY: Final = tree_topology(
     resolve=_resolve,
     tree=_tree,
     name=_name,
+    design=DesignSpace(planes=(1, None), order=3),
     source="DeepSeek-AI, ISCA 2025, doi:10.1145/3695053.3731412",
 )

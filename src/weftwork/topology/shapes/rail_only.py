@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weftwork.spec.plug_in import Parts
+from weftwork.spec.plug_in import DesignSpace, Parts
 from weftwork.topology.pgft import Pgft
 from weftwork.topology.rails_tree import RailKeys, rail_name, rail_tree, resolve_rails
 from weftwork.topology.tree_topology import tree_topology
@@ -28,5 +28,6 @@ TOPOLOGY: Final = tree_topology(
     resolve=resolve_rails,
     tree=_tree,
     name=rail_name,
+    design=DesignSpace(ratio_tiers=("leaf", "spine"), planes=(1, None), order=2),
     source="Wang et al., Hot Interconnects 2024, arXiv:2307.12169",
 )

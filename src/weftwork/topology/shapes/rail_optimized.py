@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weftwork.spec.plug_in import DesignSpace
 from weftwork.topology.rails_tree import RailKeys, rail_name, rail_tree, resolve_rails
 from weftwork.topology.tree_topology import tree_topology
 
@@ -23,6 +24,7 @@ TOPOLOGY: Final = tree_topology(
     resolve=resolve_rails,
     tree=rail_tree,
     name=rail_name,
+    design=DesignSpace(ratio_tiers=("leaf", "spine"), planes=(1, None), order=1),
     source="docs.nvidia.com/networking, InfiniBand Cluster Bring-up Procedure v1.0; Qian et al., SIGCOMM 2024,"
     " doi:10.1145/3651890.3672265",
 )

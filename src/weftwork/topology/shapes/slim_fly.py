@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from math import ceil
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,22 @@ from numpy.typing import NDArray
 from weftwork.base.caveat import Caveat
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
-from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology, Whole, row
+from weftwork.spec.plug_in import (
+    DesignSpace,
+    DirectLimits,
+    FabricSize,
+    Findings,
+    Ground,
+    MeasuredNetwork,
+    Parts,
+    Record,
+    ServersAndSwitch,
+    Topology,
+    Whole,
+    row,
+)
 from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, resolved_shape, sound_shape
+from weftwork.topology.direct_limits import is_prime_power, slim_fly
 from weftwork.topology.galois import GaloisField, galois_field, prime_power
 
 __all__ = ["TOPOLOGY"]
@@ -292,4 +307,36 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
     )
 
 
-TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, source=SOURCE)
+def _limits(found: MeasuredNetwork) -> DirectLimits:
+    """The ports of a router end it."""
+    size = slim_fly(found.ports) if found.ports else None
+    ends = "The ports of a router end this fabric: a Slim Fly over q elements needs about 3q/2 of them for links"
+    return DirectLimits(family=found.direct.family, ports=found.ports, ends=ends if found.ports else "",
+                        sizes=() if size is None else (size,))  # fmt: skip
+
+
+def _shape_for(asked: ServersAndSwitch) -> dict[str, Any] | None:
+    """The least q whose routers hold the servers, each with as few of them as it needs."""
+    if asked.radix is None:
+        return None
+    endpoints = asked.servers * asked.ports
+    for q in range(4, asked.radix):
+        if q % 4 == 2 or not is_prime_power(q):
+            continue
+        routers = 2 * q * q
+        degree = (3 * q - {0: 0, 1: 1, 3: -1}[q % 4]) // 2
+        places = ceil(endpoints / routers)
+        if places <= ceil(degree * routers / (2 * routers - degree - 2)) and places + degree <= asked.radix:
+            return {"q": q, "hosts_per_switch": places}
+    return None
+
+
+TOPOLOGY: Final = Topology(
+    keys=Keys,
+    resolve=_resolve,
+    build=_build,
+    size=_size,
+    limits=_limits,
+    design=DesignSpace(shape=_shape_for, usual={"routing": "minimal"}, order=12),
+    source=SOURCE,
+)

@@ -15,7 +15,7 @@ from typing import Final
 from weftwork.base.grammar import plural
 from weftwork.spec.device import Record
 from weftwork.spec.fabric_extras import Extra
-from weftwork.spec.plug_in import Choice, Findings, Flag, Ground, Parts, Whole, row
+from weftwork.spec.plug_in import Choice, DesignSpace, Findings, Flag, Ground, Parts, Whole, row
 from weftwork.spec.rails import rail_mistakes
 from weftwork.spec.scenario.topology import full
 from weftwork.topology.pgft import Pgft
@@ -135,5 +135,6 @@ TOPOLOGY: Final = tree_topology(
     name=_name,
     extras=_extras,
     defaults={"node": "dgx-h100", "switch": "quantum-2"},
+    design=DesignSpace(order=7),
     source="NVIDIA, DGX SuperPOD reference architectures H100, B200, B300 and B300 XDR",
 )

@@ -18,7 +18,7 @@ from typing import Final
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.spec.device import Record
-from weftwork.spec.plug_in import Findings, Ground, Parts, Ratio, Whole, row
+from weftwork.spec.plug_in import DesignSpace, Findings, Ground, Parts, Ratio, Whole, row
 from weftwork.topology import tree_rows
 from weftwork.topology.oversubscription import equal_groups, nearest_sizes, ratio_text, wanted_ratio
 from weftwork.topology.pgft import Pgft, Tier
@@ -192,4 +192,12 @@ def _name(tree: Pgft) -> str:
     return f"three-tier, {plural(tree.pods, 'access switch', 'access switches')}, {ratios}"
 
 
-TOPOLOGY: Final = tree_topology(keys=Keys, resolve=_resolve, tree=_tree, name=_name, has_pods=False, source=SOURCE)
+TOPOLOGY: Final = tree_topology(
+    keys=Keys,
+    resolve=_resolve,
+    tree=_tree,
+    name=_name,
+    has_pods=False,
+    design=DesignSpace(ratio_tiers=("access", "aggregation"), order=6),
+    source=SOURCE,
+)

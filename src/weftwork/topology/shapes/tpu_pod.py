@@ -20,6 +20,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import (
+    CubesOfPod,
     FabricSize,
     Findings,
     Flag,
@@ -218,11 +219,16 @@ def _build(keys: TpuPodKeys, parts: Parts) -> Fabric:
     )
 
 
+def _cubes(keys: TpuPodKeys) -> CubesOfPod:
+    return CubesOfPod(cubes=keys.cubes, failed=keys.failed(), slice=keys.slice)
+
+
 TOPOLOGY: Final = Topology(
     keys=TpuPodKeys,
     resolve=_resolve,
     build=_build,
     size=_size,
+    cubes=_cubes,
     source=SOURCE,
     # cloud.google.com/tpu/docs/v4: six links of 50 GB/s; a chip can send on all of them at once
     defaults={"link_rate": "2400Gbps", "fabric_rate": "400Gbps"},

@@ -10,10 +10,12 @@ Leaves out: sides with other ratios, such as K x 2K x nK.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from weftwork.spec.fabric import Fabric
-from weftwork.spec.plug_in import FabricSize, Findings, Ground, Parts, Record, Topology
+from weftwork.spec.plug_in import DirectLimits, FabricSize, Findings, Ground, MeasuredNetwork, Parts, Record, Topology
+from weftwork.topology.direct_limits import lattice_limits
 from weftwork.topology.torus_lattice import (
     hosts_per_switch_row,
     lattice_fabric,
@@ -56,4 +58,11 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
     return lattice_fabric(twisted(keys.shape), parts, keys.hosts_per_switch, family="twisted-torus")
 
 
-TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, source=SOURCE)
+def _limits(found: MeasuredNetwork) -> DirectLimits:
+    """That of a torus, which has the same links without the twist."""
+    limits = lattice_limits(found)
+    need, cut = limits.facts
+    return replace(limits, facts=(need, f"{cut} These are the numbers without the twist."))
+
+
+TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, limits=_limits, source=SOURCE)

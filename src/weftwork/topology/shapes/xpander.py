@@ -21,6 +21,7 @@ from weftwork.base.grammar import plural
 from weftwork.spec.fabric import Fabric
 from weftwork.spec.plug_in import FabricSize, Findings, Ground, Listing, Parts, Record, Topology, Whole, row
 from weftwork.topology.direct_fabric import SwitchLinks, direct_fabric, direct_size, resolved_shape, sound_shape
+from weftwork.topology.direct_limits import random_limits
 from weftwork.topology.flat_network import (
     MOST_SWITCHES,
     FlatPorts,
@@ -142,4 +143,4 @@ def _build(keys: Keys, parts: Parts) -> Fabric:
     )
 
 
-TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, source=SOURCE)
+TOPOLOGY: Final = Topology(keys=Keys, resolve=_resolve, build=_build, size=_size, limits=random_limits, source=SOURCE)

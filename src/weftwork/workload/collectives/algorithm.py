@@ -20,6 +20,9 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.spec.job import Job, Operation, Placement, Program
 from weftwork.spec.scenario.choice import Offer
 from weftwork.workload.collectives.call import Call, call_mistakes
+from weftwork.workload.collectives.group_form import GroupForm
+from weftwork.workload.collectives.lattice_form import LatticeForm
+from weftwork.workload.collectives.method import TimedMethod
 
 __all__ = [
     "END",
@@ -144,6 +147,11 @@ class Algorithm(Offer[Any]):
     keys : of the scenario that belong to it; a call has their values as ``options``
     mistakes : of a call that is right in general and that this algorithm cannot do
     needs_lattice : whether it needs the box of a torus or mesh that the ranks fill
+    method : its closed form, by which ``protocol: auto`` chooses, and the figures of latencies that it has; None: none
+    on_lattice : its closed form on a torus or mesh; None: none, and ``auto`` does not choose it there
+    over_groups : its closed form over the groups of a network; None: none, and ``auto`` does not choose it there
+    changes_rails : whether its messages change rails inside servers, so that ranks reach each other where rails are not
+        joined
     """
 
     name: str
@@ -152,6 +160,24 @@ class Algorithm(Offer[Any]):
     chain: Callable[[Call], Sequence[Hop]]
     mistakes: Callable[[Call], list[Mistake]] = lambda _: []
     needs_lattice: bool = False
+    method: TimedMethod | None = None
+    on_lattice: LatticeForm | None = None
+    over_groups: GroupForm | None = None
+    changes_rails: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse mistakes of a file that was written by hand.
+
+        Raises
+        ------
+        TypeError : as of any `Offer`; or the method is no `TimedMethod`
+        """
+        super().__post_init__()
+        method: object = self.method  # a file written by hand; Python itself checks no types
+        if method is not None and not isinstance(method, TimedMethod):
+            raise TypeError(f"method is {method!r}, wanted a TimedMethod(...), or None")
+        if not isinstance(self.changes_rails, bool):
+            raise TypeError(f"changes_rails is {self.changes_rails!r}, wanted True or False")
 
     def check(self, call: Call) -> None:
         """Refuse calls that the algorithm cannot do.

@@ -20,7 +20,9 @@ from typing import Final
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.workload.collectives.figures import CollectiveFigures
-from weftwork.workload.collectives.method_bytes import BYTES_OF, TIMES_AROUND, GroupShape, SentCall
+from weftwork.workload.collectives.method import Method, MethodCall, SoftwareTimes
+from weftwork.workload.collectives.method_bytes import TIMES_AROUND, GroupShape, SentCall
+from weftwork.workload.collectives.method_catalogue import latency_method, method_of, methods_in_order, timed_method
 from weftwork.workload.collectives.protocols import PROTOCOLS, ProtocolFigures, software
 
 __all__ = [
@@ -41,19 +43,6 @@ OPERATIONS: Final = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 SIMPLE_POSTS: Final = 3  # of the host for a step of Simple: NCCL, src/graph/tuning.cc, netOverhead
 CHANNELS_INSIDE: Final = 24  # of NCCL in one server: 12 that its search finds, doubled (connect.cc), from memory
 CHANNELS_ACROSS: Final = 2  # for each member of a domain: one that the search finds for its NIC, doubled
-PAT_LATENCY_SHARE: Final = 3.5  # of the latency of a NIC that a step of PAT takes: NCCL, tuning.cc, in a copy
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Method:
-    """An algorithm with an NCCL protocol, and its method inside a domain.
-
-    ``algorithm`` is one of the catalogue, or NCCL's ``nvls-tree`` or ``pat``, whose programs are `program`'s to say.
-    """
-
-    algorithm: str
-    protocol: str = "simple"
-    inner: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,21 +91,12 @@ def methods(operation: str, group: GroupShape, figures: CollectiveFigures) -> tu
     if operation not in OPERATIONS:
         text = f"found '{operation}', wanted {', '.join(OPERATIONS)}"
         raise ConfigError("collective", [Mistake(path="collective.operation", text=text)])
-    if operation == "all-to-all":
-        return (Method(algorithm="direct"),)
-    found = [Method(algorithm="ring", protocol=protocol) for protocol in PROTOCOLS]
-    if operation != "all-reduce":
-        is_flat = group.per_domain == 1 and group.domains > 1
-        return (*found, Method(algorithm="pat")) if is_flat else tuple(found)
-    switches_reduce = figures.has_nvls and group.per_domain >= min(8, group.domain_gpus) > 1
-    if group.domains == 1:
-        if switches_reduce:
-            found.append(Method(algorithm="nvls"))
-        return tuple(found)
-    found += [Method(algorithm="tree", protocol=protocol) for protocol in PROTOCOLS]
-    if switches_reduce:
-        found.append(Method(algorithm="nvls-tree", inner="nvls"))
-    return tuple(found)
+    return tuple(
+        Method(algorithm=name, protocol=protocol, inner=timed.inner)
+        for name, timed in methods_in_order()
+        if timed.offers(operation, group, figures)
+        for protocol in (PROTOCOLS if timed.has_all_protocols else ("simple",))
+    )
 
 
 def latencies(
@@ -130,21 +110,20 @@ def latencies(
     operation, group, size_bytes, figures : as for `alone`
     """
     own = _protocol(method)
-    is_far, is_simple = group.domains > 1, method.protocol == "simple"
+    is_simple = method.protocol == "simple"
     base_ps: float = own.base_latency_ps + figures.launch_ps
     if is_simple:
         base_ps += ramp_ps(operation, group, size_bytes, figures)
-    local_ps: float = own.local_step_latency_ps
     nic_ps: float = figures.nic_latency_ps + (figures.nic_flush_ps if is_simple else 0)
-    if method.algorithm == "ring" and is_far:  # the host posts each step, also those inside a server
-        local_ps = max(local_ps, figures.post_ps * (SIMPLE_POSTS if is_simple else 1))
-    if method.algorithm == "direct" and is_far:
-        base_ps += (group.members - 1) * figures.peer_ps
-    if method.algorithm == "pat":
-        base_ps += group.members * figures.peer_ps
-        nic_ps /= PAT_LATENCY_SHARE
+    times = SoftwareTimes(base_ps=base_ps, local_step_ps=own.local_step_latency_ps, nic_ps=nic_ps)
+    timed = method_of(method.algorithm)
+    if timed is not None:
+        call = MethodCall(method=method, operation=operation, group=group, size_bytes=size_bytes, figures=figures)
+        times = timed.software(times, call)
     return Latencies(
-        base_latency_ps=base_ps, local_step_latency_ps=local_ps, step_latency_ps=own.step_latency_ps + nic_ps
+        base_latency_ps=times.base_ps,
+        local_step_latency_ps=times.local_step_ps,
+        step_latency_ps=own.step_latency_ps + times.nic_ps,
     )
 
 
@@ -194,14 +173,15 @@ def alone(
     network_efficiency : share of a NIC that collectives reach, beyond headers; no more than the NIC's software gets
     latency_scale : of all latencies of software; 0 for none
     """
+    timed = timed_method(method.algorithm)
     shape = SentCall(
         operation=operation,
         group=group,
         size_bytes=size_bytes / _protocol(method).protocol_efficiency,
         channels=channels(group, figures),
-        round_bytes=round_bytes(method, group, figures) if method.algorithm == "ring" else 0.0,
+        round_bytes=round_bytes(method, group, figures) if timed.has_rounds else 0.0,
     )
-    found = BYTES_OF[method.algorithm](shape)
+    found = timed.bytes_of(shape)
     step = latencies(method, operation, group, size_bytes, figures)
     local_step_ps = latency_scale * step.local_step_latency_ps
     network_step_ps = latency_scale * step.step_latency_ps
@@ -255,4 +235,4 @@ def ramp_ps(operation: str, group: GroupShape, size_bytes: float, figures: Colle
 
 @cache
 def _protocol(method: Method) -> ProtocolFigures:
-    return software(method.protocol, "nvls-tree" if method.inner == "nvls" else method.algorithm)
+    return software(method.protocol, latency_method(method))

@@ -15,6 +15,7 @@ import numpy as np
 from weftwork.base.clock import SECOND_PS
 from weftwork.base.grammar import plural
 from weftwork.spec.fabric import HOST
+from weftwork.workload.collectives.crossed import crossed, own_switches, slowest_forwarding_ps
 from weftwork.workload.collectives.lattice import Axis, Lattice
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def lattice_rates(
 ) -> LatticeRates:
     """Rates and latencies of a fabric with a lattice.
 
-    Of different links, the slowest.
+    Of different links and switches of its box, the slowest.
 
     Parameters
     ----------
@@ -183,22 +184,16 @@ def lattice_rates(
     payload_share : of the bytes on a link that are data
     packet_bytes : see `LatticeRates`
     """
-    links, ports = fabric.links, fabric.ports
-    is_host = fabric.node_kind == HOST
-    ends = is_host[links["a"]].astype(np.int8) + is_host[links["b"]]
-    node = fabric.hosts[placement.host]
-    nic = fabric.nics[int(fabric.node_device[node[0]])]
-    port_bps = int(links["rate_bps"][ports.link[ports.base[node][:, None] + placement.nics]].min())
-    forwarding_ps = max((switch.forwarding_latency_ps for switch in fabric.switches), default=0)
+    links, path = fabric.links, crossed(fabric, placement)
+    places = own_switches(fabric, placement)  # messages go from neighbour to neighbour, inside the box
+    is_own = np.isin(links["a"], places) & np.isin(links["b"], places)
+    forwarding_ps = slowest_forwarding_ps(fabric, places)
     return LatticeRates(
-        link_bps=payload_share * int(links["rate_bps"][ends == 0].min()),
-        port_bps=payload_share * (min(port_bps, nic.pcie_rate_bps) if nic.pcie_rate_bps else port_bps),
+        link_bps=payload_share * int(links["rate_bps"][is_own].min()),
+        port_bps=payload_share * path.port_bps,
         columns=placement.nics.shape[1],
-        end_latency_ps=2 * int(links["delay_ps"][ends == 1].max())
-        + forwarding_ps
-        + nic.receive_latency_ps
-        + nic.pcie_latency_ps,
-        hop_latency_ps=int(links["delay_ps"][ends == 0].max()) + forwarding_ps,
+        end_latency_ps=2 * path.to_leaf_ps + forwarding_ps + path.nic_ps,
+        hop_latency_ps=int(links["delay_ps"][is_own].max()) + forwarding_ps,
         packet_bytes=packet_bytes,
     )
 

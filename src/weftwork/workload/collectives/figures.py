@@ -3,7 +3,7 @@
 Rates and latencies are those of the fabric that is run, so that a faster NVLink is a faster collective. What software
 adds to the protocols' latencies (launch, ramp) is fitted by GPU on published curves; figures.toml names the source of
 each figure. What the software of a kind of NIC adds (networks.toml) is what its makers tell NCCL's tuner.
-Leaves out: NICs and paths that differ inside one fabric; the slowest port and the path through one leaf stand for all.
+Leaves out: NICs and paths that differ inside one job; the slowest port and the path through one leaf stand for all.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from weftwork.base.catalogue import Catalogue
 from weftwork.base.caveat import Caveat, caveats_by_subject
 from weftwork.hardware.catalogue import SERVERS
 from weftwork.spec.device import Server
-from weftwork.spec.fabric import HOST, Fabric
+from weftwork.workload.collectives.crossed import Crossed
 
 __all__ = ["FIGURES", "NETWORKS", "CollectiveFigures", "collective_caveats", "collective_figures", "path_latency_ps"]
 
@@ -129,23 +127,17 @@ def collective_figures(
     )
 
 
-def path_latency_ps(fabric: Fabric) -> int:
+def path_latency_ps(path: Crossed) -> int:
     """Latency of a message between two hosts of one leaf.
 
     Neighbours of a ring are mostly on one leaf. Propagation of the longest cable to a host, forwarding of the slowest
-    switch, and what the receiving NIC takes.
+    switch that the job crosses, and what the receiving NIC takes.
 
     Parameters
     ----------
-    fabric : whose hosts hang on switches, or on each other
+    path : of the job, whose hosts hang on switches, or on each other
     """
-    is_host = fabric.node_kind == HOST
-    ends = is_host[fabric.links["a"]].astype(np.int8) + is_host[fabric.links["b"]]
-    delay_ps = fabric.links["delay_ps"]
-    to_leaf_ps, to_host_ps = (int(delay_ps[ends == count].max(initial=0)) for count in (1, 2))
-    forwarding_ps = max((switch.forwarding_latency_ps for switch in fabric.switches), default=0)
-    nic_ps = max((nic.receive_latency_ps + nic.pcie_latency_ps for nic in fabric.nics), default=0)
-    return max(2 * to_leaf_ps + forwarding_ps, to_host_ps) + nic_ps
+    return max(2 * path.to_leaf_ps + path.forwarding_ps, path.to_host_ps) + path.nic_ps
 
 
 def collective_caveats(figures: CollectiveFigures) -> dict[str, Caveat]:

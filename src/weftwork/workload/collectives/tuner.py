@@ -23,12 +23,13 @@ from typing import Final
 
 from weftwork.base.catalogue import Catalogue, Row
 from weftwork.base.clock import SECOND_PS
-from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.errors import ConfigError, Mistake, UsageError
 from weftwork.hardware.catalogue import SERVERS, node
 from weftwork.workload.collectives.closed_form import Alone, GroupShape, Method, alone, methods
 from weftwork.workload.collectives.figures import CollectiveFigures
+from weftwork.workload.collectives.method import BandwidthView, LatencyView, MethodCall, TunerRegion
 from weftwork.workload.collectives.method_bytes import TIMES_AROUND
-from weftwork.workload.collectives.program import NVLS_CHANNELS
+from weftwork.workload.collectives.method_catalogue import methods_in_order, timed_method
 from weftwork.workload.collectives.protocols import software
 
 __all__ = ["REGIONS", "TUNER", "chosen", "chosen_method", "estimate_ps"]
@@ -37,17 +38,6 @@ TUNER: Final = Catalogue("limits of NCCL's tuner", Path(__file__).with_name("tun
 REGIONS: Final = Catalogue("regions of a tuner", Path(__file__).with_name("regions.toml"))
 SEARCH_SHARE: Final = 0.96  # NCCL, src/graph/search.cc, speeds between servers: 48 of 50 GB/s, 24 of 25
 CHANNELS_INSIDE: Final = 12  # chosen: 12 x 20 GB/s of an A100, 12 x 30 of an H100, from memory of its logs
-PLATEAU: Final = 1.4  # NCCL, ncclTopoGetAlgoTime: latency of a Simple ring of an all-reduce over servers, "plateau"
-PLATEAU_BYTES: Final = 64  # of a part of a channel, from which on
-# NCCL, treeCorrectionFactor, from 64 B on by powers of two (commit b647562)
-TREE_CORRECTION: Final = {
-    "ll": (1, 1, 1, 1, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1, 1, 1),
-    "ll128": (1, 1, 1, 1, 1, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1, 1),
-    "simple": (
-        0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9,
-        0.9,
-    ),
-}  # fmt: skip
 
 
 def chosen(
@@ -127,15 +117,20 @@ def _of_region(operation: str, group: GroupShape, size_bytes: float, figures: Co
     if group.members > int(rows[-1].value("gpus")):
         return None
 
-    def bound(key: str) -> float:
-        return _on_line(rows, key, group.members)
+    def has_size(region: TunerRegion) -> bool:
+        if not region.key:
+            return True
+        if region.has_line:
+            return size_bytes <= _on_line(rows, region.key, group.members)
+        return group.members == int(rows[-1].value("gpus")) and size_bytes <= int(rows[-1].value(region.key))
 
-    if size_bytes <= bound("tree_ll128_bytes"):
-        return Method(algorithm="tree", protocol="ll128")
-    if size_bytes <= bound("ring_ll128_bytes"):
-        return Method(algorithm="ring", protocol="ll128")
-    has_tree = group.members == int(rows[-1].value("gpus")) and size_bytes <= int(rows[-1].value("nvls_tree_bytes"))
-    return Method(algorithm="nvls-tree", inner="nvls") if has_tree else Method(algorithm="ring", protocol="simple")
+    known = {
+        region.key: (region, Method(algorithm=name, protocol=region.protocol, inner=timed.inner))
+        for name, timed in methods_in_order()
+        for region in timed.regions
+    }
+    ordered = [known[key] for key in (*rows[-1].figures, "") if key in known]
+    return next((method for region, method in ordered if has_size(region)), None)
 
 
 def _on_line(rows: list[Row], key: str, members: int) -> float:
@@ -156,43 +151,22 @@ def _bandwidth_bps(
 ) -> float:
     """Buffer bytes per time that NCCL expects, without latencies."""
     row = TUNER.get(figures.name, TUNER["h100"])
-    scale = 1 if group.domains == 1 else 2 if group.domains == 2 else 4
-    channels = CHANNELS_INSIDE if group.domains == 1 else group.per_domain
     ring_bps = _ring_bps(group, figures)
-    times = TIMES_AROUND[operation]
-    around = group.members / (times * (group.members - 1))
     nvlink_bps, network_bps = _rates_bps(str(row.value("server")))
     usual = replace(figures, nvlink_rate_bps=nvlink_bps, network_rate_bps=network_bps)
-    growth = max(1.0, ring_bps / _ring_bps(group, usual))
-
-    def limit_bps(name: str) -> float:
-        return (1.0 if name == "ll" else growth) * float(row.value(f"{name}_{scale}_bps"))
-
-    if method.algorithm == "ring":
-        bus_bps = {
-            "simple": ring_bps,
-            "ll128": min(ring_bps * 0.92, channels * limit_bps("ring_ll128")),
-            "ll": min(ring_bps / 2, limit_bps("ll")),
-        }[method.protocol]
-        return bus_bps * around
-    if method.algorithm == "tree":
-        tree_bps = min(ring_bps * 0.92, channels * limit_bps("tree"))
-        bus_bps = {
-            "simple": tree_bps,
-            "ll128": min(tree_bps * 120 / 128, channels * limit_bps("tree_ll128")),
-            "ll": min(tree_bps / 3.8, limit_bps("ll")),
-        }[method.protocol]
-        place = int(log2(max(1, int(size_bytes) >> 6)))
-        factors = TREE_CORRECTION[method.protocol]
-        return bus_bps / 2 * (factors[place] if place < len(factors) else 1)
-    if method.algorithm == "pat":
-        return ring_bps * 0.75
-    share = (NVLS_CHANNELS - 1) / NVLS_CHANNELS * float(row.value("nvls_efficiency"))
-    switch_bps = 2 * share * figures.nvlink_rate_bps
-    if method.algorithm == "nvls":
-        return switch_bps * around
-    between_bps = ring_bps * (2 if group.domains == 2 else 1)
-    return min(switch_bps, between_bps, NVLS_CHANNELS * limit_bps("nvls_tree")) * around
+    view = BandwidthView(
+        call=MethodCall(method=method, operation=operation, group=group, size_bytes=size_bytes, figures=figures),
+        row=row,
+        scale=1 if group.domains == 1 else 2 if group.domains == 2 else 4,
+        channels=CHANNELS_INSIDE if group.domains == 1 else group.per_domain,
+        ring_bps=ring_bps,
+        around=group.members / (TIMES_AROUND[operation] * (group.members - 1)),
+        growth=max(1.0, ring_bps / _ring_bps(group, usual)),
+    )
+    expects = timed_method(method.algorithm).bandwidth_bps
+    if expects is None:
+        raise UsageError(f"NCCL's tuner expects nothing of {method.algorithm}")
+    return expects(view)
 
 
 @cache
@@ -220,21 +194,15 @@ def _latency_ps(
 ) -> float:
     own = software(method.protocol, method.algorithm)
     is_simple = method.protocol == "simple"
-    levels = (group.domains - 1).bit_length()
-    inside_ps: float = own.local_step_latency_ps
     across_ps: float = own.step_latency_ps + figures.nic_latency_ps + (figures.nic_latency_ps if is_simple else 0)
-    if method.algorithm == "ring":
-        times = TIMES_AROUND[operation]
-        steps, crossings = times * (group.members - 1), times * (group.domains - 1)
-        if group.domains > 1:
-            inside_ps = max(inside_ps, figures.post_ps * (3 if is_simple else 1))
-        found = own.base_latency_ps + (steps - crossings) * inside_ps + crossings * across_ps
-        part = size_bytes / (2 * group.per_domain * group.members)
-        has_plateau = is_simple and group.domains > 1 and operation == "all-reduce" and part >= PLATEAU_BYTES
-        return found * (PLATEAU if has_plateau else 1)
-    if method.algorithm == "tree":
-        return own.base_latency_ps + 2 * ((group.per_domain - 1) * inside_ps + levels * across_ps)
-    if method.algorithm == "pat":
-        pat_ps = own.step_latency_ps + 2 * figures.nic_latency_ps / 3.5
-        return own.base_latency_ps + levels * pat_ps + group.members * 2_800_000
-    return own.base_latency_ps + 2 * inside_ps + (2 * levels * across_ps if group.domains > 1 else 0)
+    view = LatencyView(
+        call=MethodCall(method=method, operation=operation, group=group, size_bytes=size_bytes, figures=figures),
+        own=own,
+        levels=(group.domains - 1).bit_length(),
+        inside_ps=own.local_step_latency_ps,
+        across_ps=across_ps,
+    )
+    expects = timed_method(method.algorithm).latency_ps
+    if expects is None:
+        raise UsageError(f"NCCL's tuner expects nothing of {method.algorithm}")
+    return expects(view)

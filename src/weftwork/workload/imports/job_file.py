@@ -14,6 +14,7 @@ from typing import Final
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.file_forms import ACCEPTED, form_of, looks_like, refuse_folder, refuse_foreign
+from weftwork.base.findings import Findings
 from weftwork.base.folder import Folder
 from weftwork.base.plain_file import read_plain
 from weftwork.spec.scenario.yaml_tree import MAX_BYTES
@@ -114,7 +115,9 @@ def read_job(
     ('NeMo', 8)
     """
     plain = text.replace("\0", "").replace("\1", "")
-    job, mistakes, launch = _job(plain, suffix, variables)
+    findings = Findings(source=source)
+    job, launch = _job(plain, suffix, variables, findings)
+    mistakes = findings.mistakes
     relative = next((one for one in RELATIVES.values() if one.recognises(job)), None)
     if relative is None and suffix in _TOML:
         raise ConfigError(source, mistakes or _nothing_found(text, source, mistakes))
@@ -147,21 +150,23 @@ def _nothing_found(text: str, source: str, mistakes: list[Mistake]) -> list[Mist
     return [replace(one, text=f"{one.text}; read is {wanted}") for one in found]
 
 
-def _job(text: str, suffix: str, variables: Mapping[str, str] | None) -> tuple[JobText, list[Mistake], Launch]:
+def _job(text: str, suffix: str, variables: Mapping[str, str] | None, findings: Findings) -> tuple[JobText, Launch]:
     """A text in the form that relatives recognise, and as Megatron-LM reads it."""
     if suffix in _TOML:
-        settings, mistakes = settings_of_toml(text)
-        return JobText(form="toml", settings=settings), mistakes, Launch(given=())
+        return JobText(form="toml", settings=settings_of_toml(text, findings)), Launch(given=())
     if suffix in _YAML:
-        settings, mistakes = settings_of_yaml(text)
-        launch, others = launch_in_yaml(text)
-        return JobText(form="yaml", settings=settings), mistakes or others, launch
-    launch, mistakes = launch_in_script(text, _KnownArguments(), variables)
+        settings = settings_of_yaml(text, findings)
+        of_launch = Findings(source=findings.source)
+        launch = launch_in_yaml(text, of_launch)
+        if not findings.has_mistakes:  # else the other reading of the same text has said them
+            findings.join(of_launch)
+        return JobText(form="yaml", settings=settings), launch
+    launch = launch_in_script(text, _KnownArguments(), findings, variables)
     words = [word for word in launch.words if is_override(word.text) and _is_of_hydra(word.text.lstrip("+~"))]
     given = [_without_overrides(one.argument, one.values, one.line) for one in launch.given]
     overrides = settings_of_overrides([word for word in launch.words if is_override(word.text)]) if words else ()
     settings = (*overrides, *given)
-    return JobText(form="script", settings=settings, program=launch.program, launch=launch), mistakes, launch
+    return JobText(form="script", settings=settings, program=launch.program, launch=launch), launch
 
 
 def _without_overrides(argument: str, values: Sequence[str], line: int | None) -> JobSetting:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from weftwork.base.errors import ConfigError, Mistake
+from weftwork.base.findings import Findings
 from weftwork.base.grammar import plural
 from weftwork.spec.training import Model
 from weftwork.workload.imports.argument_reader import ArgumentReader
@@ -105,9 +106,11 @@ def read_megatron(
     >>> found.ignored
     mappingproxy({'--lr': 'how weights are learnt; says nothing about time'})
     """
-    launch, mistakes = launch_in_script(text.replace("\0", ""), READ)
+    findings = Findings(source=source)
+    launch = launch_in_script(text.replace("\0", ""), READ, findings)
     mistakes = [
-        Mistake(path=one.path if one.path != "file" else source, text=one.text, fix=one.fix) for one in mistakes
+        Mistake(path=one.path if one.path != "file" else source, text=one.text, fix=one.fix)
+        for one in findings.mistakes
     ]
     return read_launch(launch, mistakes, source=source, name=name, gpus=gpus, is_whole=is_whole)
 
@@ -403,6 +406,13 @@ class _ScenarioKeys(ScenarioKeys):
         elif eight is not None:
             precision, deciding = _EIGHT_BITS[recipe or "delayed"], ["--fp8-format", "--fp8-recipe"]
         self.put("training.precision", precision, *deciding)
+        gather = "--fp4-param-gather" if precision == "nvfp4" else "--fp8-param-gather"
+        keeps_few = [one for one in ("--fp8-param-gather", "--fp4-param-gather") if self.reader.flag(one)]
+        if precision != "bf16":
+            self.put("training.quantised_weights", gather in keeps_few, gather)
+        for argument in keeps_few:
+            if argument != gather or precision == "bf16":
+                self.read[argument] = f"nothing: products are in {precision}"
         read_bf16_layers(self, is_delayed=eight is not None and four is None and recipe in {None, "delayed"})
         for argument, name in (("--bf16", "BF16"), ("--fp16", "FP16")):
             if self.reader.has(argument) and precision != "bf16":

@@ -41,7 +41,7 @@ _FLAGS: Final = """
     --moe-grouped-gemm --moe-enable-deepep --group-query-attention --swiglu --quick-geglu
     --untie-embeddings-and-output-weights --multi-latent-attention --qk-layernorm --first-last-layers-bf16
     --enable-cuda-graph --external-cuda-graph --moe-router-fusion --moe-use-legacy-grouped-gemm
-    --mtp-use-repeated-layer
+    --mtp-use-repeated-layer --fp8-param-gather --fp4-param-gather
 """
 _WORDS: Final = """
     --data-parallel-sharding-strategy --recompute-granularity --fp8-format --fp8-recipe --fp4-format
@@ -200,9 +200,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     f"{CHANGES_TIME}groups of micro batches are as many as there are stages": """
         --microbatch-group-size-per-virtual-pipeline-stage
     """,
-    f"{CHANGES_BOTH}weights are gathered in BF16": """
-        --fp8-param-gather --fp4-param-gather --reuse-grad-buf-for-mxfp8-param-ag
-    """,
+    f"{CHANGES_BOTH}gathered weights have a buffer of their own": "--reuse-grad-buf-for-mxfp8-param-ag",
     f"{CHANGES_BOTH}sums of layers are in BF16": "--fp32-residual-connection",
     f"{CHANGES_TIME}data parallel ranks are one group": """
         --num-distributed-optimizer-instances --enable-full-sharding-in-hsdp

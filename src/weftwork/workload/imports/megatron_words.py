@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from weftwork.base.errors import Mistake
+from weftwork.base.findings import Findings
 from weftwork.spec.scenario.yaml_tree import Mapping as YamlMapping
 from weftwork.spec.scenario.yaml_tree import Node, Scalar, read_tree
 from weftwork.spec.scenario.yaml_tree import Sequence as YamlSequence
@@ -115,19 +115,20 @@ class Launch:
 
 
 def launch_in_script(
-    text: str, known: Container[str], variables: Mapping[str, str] | None = None
-) -> tuple[Launch, list[Mistake]]:
+    text: str, known: Container[str], findings: Findings, variables: Mapping[str, str] | None = None
+) -> Launch:
     """Find the arguments in a shell script or a command line.
 
     Parameters
     ----------
     text : of the script, or arguments alone
     known : arguments that tell the training program from others that the script starts
+    findings : take what is wrong with the script
     variables : values that the script does not give
 
     Returns
     -------
-    what is started, and what is wrong with the script
+    what is started
     """
     script = read_shell(text, variables)
     starts = _known_starts(read_starts(script), known) or _known_starts(starts_without_program(script), known)
@@ -136,14 +137,18 @@ def launch_in_script(
     if not starts:
         starts = list(_loose(script, known))
     if script.is_cut:
-        return Launch(given=()), [Mistake(path="file", text="makes more work than a script that starts a job")]
+        findings.wrong("file", "makes more work than a script that starts a job")
+        return Launch(given=())
     if not starts:
-        return Launch(given=()), [Mistake(path="file", text=_nothing_text(script), line=script.end_line)]
+        findings.wrong("file", _nothing_text(script), line=script.end_line)
+        return Launch(given=())
     launches = [_launch(start, script) for start in starts]
     distinct = _distinct(launches)
     if len(distinct) > 1:
-        return Launch(given=()), [several_commands([(one.line, one.named) for one in distinct])]
-    return distinct[0], _cut_off(script, starts[0], known)
+        findings.include([several_commands([(one.line, one.named) for one in distinct])])
+        return Launch(given=())
+    _check_cut_off(script, starts[0], known, findings)
+    return distinct[0]
 
 
 def _known_starts(starts: Iterable[Start], known: Container[str]) -> list[Start]:
@@ -194,33 +199,41 @@ def _distinct(launches: Sequence[Launch]) -> list[Launch]:
     return training or distinct
 
 
-def _cut_off(script: ShellScript, start: Start, known: Container[str]) -> list[Mistake]:
-    """Arguments that begin a command, since a comment or a missing backslash ends the one before."""
+def _check_cut_off(script: ShellScript, start: Start, known: Container[str], findings: Findings) -> None:
+    """Find arguments that begin a command, since a comment or a missing backslash ends the one before."""
     text = "begins a command; the line before has no backslash at its end, or is a comment"
     alone = _known_starts(starts_without_program(script), known) if start.program else []
-    return [Mistake(path=one.behind[0].text.partition("=")[0], text=text, line=one.behind[0].line) for one in alone]
+    for one in alone:
+        findings.wrong(one.behind[0].text.partition("=")[0], text, line=one.behind[0].line)
 
 
-def launch_in_yaml(text: str) -> tuple[Launch, list[Mistake]]:
+def launch_in_yaml(text: str, findings: Findings) -> Launch:
     """Find the arguments in a YAML file, at any depth.
 
     ``--num-layers: 32`` and ``num_layers: 32`` are the same.
 
+    Parameters
+    ----------
+    text : of the file
+    findings : of this file alone, take where it is no YAML
+
     Returns
     -------
-    what the file says, and where it is no YAML
+    what the file says
     """
-    root, mistakes = read_tree(text)
+    root = read_tree(text, findings)
     if not isinstance(root, YamlMapping):
-        return Launch(given=()), mistakes or [Mistake(path="file", text="found no keys, wanted arguments as keys")]
+        if not findings.has_mistakes:
+            findings.wrong("file", "found no keys, wanted arguments as keys")
+        return Launch(given=())
     given: list[Given] = []
     special: dict[str, Given] = {}
     for key, node in _leaves(root):
         special |= _trainer(key, node, given) or {}
     launch = Launch(given=tuple(given), nodes=special.get("nodes"), gpus_per_node=special.get("gpus_per_node"))
     if not given:
-        mistakes = [*mistakes, Mistake(path="file", text="found no argument, wanted some such as num_layers: 32")]
-    return launch, mistakes
+        findings.wrong("file", "found no argument, wanted some such as num_layers: 32")
+    return launch
 
 
 def _loose(script: ShellScript, known: Container[str]) -> Iterator[Start]:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Final
 from weftwork.spec.scenario.devices import user_key
 from weftwork.workload.imports.megatron import DATA_OVERLAP, EXPERT_OVERLAP, TENSOR_OVERLAP
 from weftwork.workload.imports.megatron_keys import USUAL
+from weftwork.workload.imports.megatron_limits import ABILITIES, lacking
 from weftwork.workload.imports.megatron_model import model_arguments
+from weftwork.workload.imports.megatron_stages import stage_words
 from weftwork.workload.recipes.catalogue import EXPERT_STREAMS, exchange_share
 
 if TYPE_CHECKING:
     from weftwork.spec.scenario.training import OverlapSection, TrainingSection
-    from weftwork.spec.training import Model
+    from weftwork.spec.training import Model, Parallelism
 
 __all__ = ["MegatronArguments", "write_megatron"]
 
@@ -33,21 +35,17 @@ _PRECISION: Final = {
 }
 _SCALES_OF_TENSORS: Final = ("--fp8-recipe", "tensorwise")  # delayed ones are of all layers at once
 _SHARE: Final = "Megatron-LM has a switch, which no share can be given to"
-# Keys that no argument says, their default, and why.
+# Keys that no argument says beside those that Megatron-LM lacks (`megatron_limits`), their default, and why.
 _NO_ARGUMENT: Final[Mapping[str, tuple[object, str]]] = MappingProxyType(
     {
-        "schedule": ("1f1b", "Megatron-LM has 1F1B alone, plain and interleaved"),
-        "phase": ("pre-training", "NeMo's adapters and long sequences are no arguments of Megatron-LM"),
-        "prefetch": (True, "Megatron-LM gathers ahead by itself"),
+        "lora": (None, "NeMo's adapters are no arguments of Megatron-LM"),
         "offloaded_layers": (0, "not written: --cpu-offloading-num-layers takes it"),
-        "quantised_weights": (False, "not written: --fp8-param-gather takes it"),
         "moments": ("fp32", "not written: --exp-avg-dtype and --exp-avg-sq-dtype take it"),
         "placement": ("packed", "the launcher places ranks"),
         "gpu": (None, "the launcher chooses the servers"),
         "memory_bytes": (None, "Megatron-LM takes all memory"),
         "loading_ps": (0, "a time is no argument"),
         "first_gpu": (0, "the launcher chooses the servers"),
-        "recompute_every": (1, "Megatron-LM counts the layers of a stage that it computes again"),
     }
 )
 
@@ -84,19 +82,19 @@ def write_megatron(section: TrainingSection, model: Model, *, path: str = "train
     >>> written.words[-4:]
     ('--use-distributed-optimizer', '--bf16', '--overlap-grad-reduce', '--overlap-param-gather')
     """
-    sizes, unsaid = model_arguments(model)
+    plan = section.parallelism(model)
+    longest = max(model.sequence, plan.sequence)  # validate_args wants --seq-length to be no longer
+    sizes, unsaid = model_arguments(model.model_copy(update={"sequence": longest}))
     left_out = {f"model.{key}": reason for key, reason in unsaid.items()}
+    values = {key: getattr(section, key) for key in ABILITIES}
+    left_out |= {f"{path}.{key}": reason for key, reason in lacking(model, plan, values).items()}
     for key, (usual, reason) in _NO_ARGUMENT.items():
         if getattr(section, key) not in {usual, None}:
             left_out[f"{path}.{key.removesuffix('_bytes').removesuffix('_ps')}"] = reason
-    if section.recompute == "operations":
-        left_out[f"{path}.recompute"] = "Megatron-LM computes modules again, not operations"
-    if section.gradients == "bf16+fp32":
-        left_out[f"{path}.gradients"] = "the copy in BF16 is DeepSpeed's; Megatron-LM keeps the sum in FP32 alone"
     for name, precision in section.precision_by_module.modules:
         if precision is not None:
             left_out[f"{path}.precision_by_module.{name}"] = "numbers of single modules are in a file of their own"
-    words = [*sizes, *_parallel(section, model), *_batch(section, model), *_state(section)]
+    words = [*sizes, *_parallel(section, model, plan), *_batch(plan), *_state(section)]
     words += _overlap(section.overlap, section.zero, path, left_out)
     words += _software(section, model, path, left_out)
     checkpoint = section.checkpoint
@@ -105,7 +103,7 @@ def write_megatron(section: TrainingSection, model: Model, *, path: str = "train
     return MegatronArguments(words=tuple(words), left_out=MappingProxyType(left_out))
 
 
-def _parallel(section: TrainingSection, model: Model) -> list[str]:
+def _parallel(section: TrainingSection, model: Model, plan: Parallelism) -> list[str]:
     words = ["--tensor-model-parallel-size", str(section.tensor)]
     words += ["--pipeline-model-parallel-size", str(section.pipeline)]
     if section.context > 1:
@@ -113,21 +111,15 @@ def _parallel(section: TrainingSection, model: Model) -> list[str]:
     if model.experts:
         words += ["--expert-model-parallel-size", str(section.expert)]
         words += ["--expert-tensor-parallel-size", str(section.expert_tensor)]
-    if section.layout is not None:  # it says how many virtual stages there are
-        words += ["--pipeline-model-parallel-layout", section.layout]
-    elif section.virtual_stages > 1:
-        words += ["--num-virtual-stages-per-pipeline-rank", str(section.virtual_stages)]
+    words += stage_words(model, plan) or ()
     if section.sequence_parallel and section.tensor > 1:
         words.append("--sequence-parallel")
-    if section.balanced_ends:
-        words += ["--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"]
     return [*words, *(["--use-tp-pp-dp-mapping"] if section.order == "tp-cp-pp-dp" else [])]
 
 
-def _batch(section: TrainingSection, model: Model) -> list[str]:
-    sequence = section.sequence or model.sequence
-    words = ["--micro-batch-size", str(section.micro_batch), "--global-batch-size", str(section.global_batch)]
-    return [*words, "--seq-length", str(sequence)]
+def _batch(plan: Parallelism) -> list[str]:
+    words = ["--micro-batch-size", str(plan.micro_batch), "--global-batch-size", str(plan.global_batch)]
+    return [*words, "--seq-length", str(plan.sequence)]
 
 
 def _state(section: TrainingSection) -> list[str]:
@@ -141,6 +133,8 @@ def _state(section: TrainingSection) -> list[str]:
         words += _SCALES_OF_TENSORS if section.precision == "fp8" else ()
         words += ["--first-last-layers-bf16", "--num-layers-at-start-in-bf16", str(outer[0])]
         words += ["--num-layers-at-end-in-bf16", str(outer[1])]
+    if section.quantised_weights and section.precision != "bf16":
+        words.append("--fp4-param-gather" if section.precision == "nvfp4" else "--fp8-param-gather")
     words += ["--grad-reduce-in-bf16"] if section.gradients == "bf16" else []
     if section.recompute == "selective":
         words += ["--recompute-granularity", "selective"]

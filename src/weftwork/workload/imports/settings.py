@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from weftwork.base.errors import Mistake
+from weftwork.base.findings import Findings
 from weftwork.spec.scenario.yaml_tree import Mapping as YamlMapping
 from weftwork.spec.scenario.yaml_tree import Node, Scalar, read_tree
 
@@ -70,19 +70,20 @@ class JobSetting:
         return plain in _TRUE
 
 
-def settings_of_yaml(text: str) -> tuple[tuple[JobSetting, ...], list[Mistake]]:
-    """Settings of a YAML file, in its order.
+def settings_of_yaml(text: str, findings: Findings) -> tuple[JobSetting, ...]:
+    """Settings of a YAML file, in its order, with references put in.
 
-    Returns
-    -------
-    the settings, with references put in, and what is wrong with the file
+    Parameters
+    ----------
+    text : of the file
+    findings : take what is wrong with it
     """
-    root, mistakes = read_tree(text)
+    root = read_tree(text, findings)
     if not isinstance(root, YamlMapping):
-        return (), mistakes
+        return ()
     leaves = tuple(_leaves(root, ""))
     by_name = {one.name: one for one in leaves}
-    return tuple(_resolved(one, by_name) for one in leaves), mistakes
+    return tuple(_resolved(one, by_name) for one in leaves)
 
 
 def _leaves(node: YamlMapping, above: str) -> Iterator[JobSetting]:
@@ -139,12 +140,13 @@ def _marked(text: str) -> str:
     return f"\0{text}\1"
 
 
-def settings_of_toml(text: str) -> tuple[tuple[JobSetting, ...], list[Mistake]]:
+def settings_of_toml(text: str, findings: Findings) -> tuple[JobSetting, ...]:
     """Settings of a TOML file, in its order.
 
-    Returns
-    -------
-    the settings, and where the file is no TOML
+    Parameters
+    ----------
+    text : of the file
+    findings : take where it is no TOML
     """
     try:
         tree = tomllib.loads(text)
@@ -152,11 +154,13 @@ def settings_of_toml(text: str) -> tuple[tuple[JobSetting, ...], list[Mistake]]:
         match = _AT_LINE.search(str(error))
         what = ascii(str(error).partition(" (at ")[0])[1:-1]
         line = int(match[1]) if match is not None else None
-        return (), [Mistake(path="file", text=f"not TOML: {what}", line=line)]
+        findings.wrong("file", f"not TOML: {what}", line=line)
+        return ()
     except RecursionError:
-        return (), [Mistake(path="file", text="not TOML: nested too deep")]
+        findings.wrong("file", "not TOML: nested too deep")
+        return ()
     lines = _lines_of_toml(text)
-    return tuple(_toml_leaves(tree, "", lines)), []
+    return tuple(_toml_leaves(tree, "", lines))
 
 
 def _toml_leaves(tree: Mapping[str, Any], above: str, lines: Mapping[str, int]) -> Iterator[JobSetting]:

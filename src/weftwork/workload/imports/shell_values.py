@@ -150,7 +150,8 @@ def _merged(
     tails = [words[0].text.removeprefix(text) if words else "" for words in held]
     if all(not words or words[0].text.startswith(text) for words in held) and _adds(text, tails):
         parts = list(dict.fromkeys(tail for tail in tails if tail))
-        line = next(word.line for words in held for word in words if word.text != text)
+        # a branch that sets an empty text differs from one that sets nothing, and adds nothing
+        line = next((word.line for words in held for word in words if word.text != text), line)
         added += [ShellWord(text=tail, line=line) for tail in parts]
         return (ShellWord(text=(text + "".join(parts))[:MOST_LETTERS], line=line, is_conditional=True),)
     value = mark(name)  # one value in one branch and another one in another: nobody knows

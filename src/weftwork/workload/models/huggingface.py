@@ -336,6 +336,7 @@ def _qwen_experts(keys: _Keys) -> dict[str, Any]:
         **_experts(keys, ("num_experts",), ("moe_intermediate_size",)),
         "shared_ffn": keys.whole("shared_expert_intermediate_size", default=0, low=0),
         "expert_layers": mixtures,
+        "has_spread_experts": step > 1 and 0 < mixtures < layers,
     }
 
 
@@ -386,6 +387,58 @@ def _deepseek(keys: _Keys) -> dict[str, Any]:
         "expert_layers": body["layers"] - dense,
         "latent_attention": LatentAttention(**latent),
         "prediction_layers": keys.whole("num_nextn_predict_layers", default=0, low=0),
+    }
+
+
+def _glm4_experts(keys: _Keys) -> dict[str, Any]:
+    """GLM-4.5 to 4.7: the first layers dense, shared experts, modules that predict further tokens.
+
+    Source: huggingface/transformers, src/transformers/models/glm4_moe/configuration_glm4_moe.py.
+    """
+    body = _body(keys, is_gated=True, is_tied=False)
+    experts = _experts(keys, ("n_routed_experts",), ("moe_intermediate_size",))
+    dense = min(keys.whole("first_k_dense_replace", default=1, low=0), body["layers"])
+    return {
+        **body,
+        "ffn": keys.whole("intermediate_size") if dense else 0,
+        **experts,
+        "shared_ffn": keys.whole("n_shared_experts", default=0, low=0) * experts["expert_ffn"],
+        "expert_layers": body["layers"] - dense,
+        "has_query_key_norm": keys.flag("use_qk_norm", default=False),
+        "prediction_layers": keys.whole("num_nextn_predict_layers", default=0, low=0),
+    }
+
+
+def _llama4(keys: _Keys) -> dict[str, Any]:
+    """Llama 4: mixtures with one shared expert, each layer or each second, and attention in chunks of a sequence.
+
+    Layers without rotary embeddings attend to the whole sequence, the others to their chunk.
+    Source: huggingface/transformers, src/transformers/models/llama4/configuration_llama4.py.
+    """
+    body = _body(keys, is_gated=True, is_tied=False)
+    layers = body["layers"]
+    experts = _experts(keys, ("num_local_experts",), ("intermediate_size",))
+    step = keys.whole("interleave_moe_layer_step", default=1)
+    listed = keys.tree.get("moe_layers")
+    mixtures = len(listed) if isinstance(listed, list) and listed else layers // step
+    ropes = keys.tree.get("no_rope_layers")
+    interval = keys.whole("no_rope_layer_interval", default=4)
+    if isinstance(ropes, list) and len(ropes) == layers:  # 1: has rotary embeddings, and so chunks
+        chunked = sum(bool(has_rotary) for has_rotary in ropes)
+    else:
+        chunked = layers - layers // interval
+    chunk = keys.whole("attention_chunk_size", default=8192)
+    return {
+        **body,
+        "ffn": keys.whole("intermediate_size_mlp", "intermediate_size") if mixtures < layers else 0,
+        **experts,
+        "shared_ffn": experts["expert_ffn"],
+        "expert_layers": min(mixtures, layers),
+        "has_spread_experts": 0 < mixtures < layers,
+        "has_query_key_norm": keys.flag("use_qk_norm", default=True),
+        "attention_window": chunk if chunked else 0,
+        "window_layers": chunked,
+        "has_chunked_windows": chunked > 0,
     }
 
 
@@ -483,6 +536,8 @@ ARCHITECTURES: Final[Mapping[str, Callable[[_Keys], dict[str, Any]]]] = {
     "qwen3_5_moe_text": _qwen_delta,
     "deepseek_v2": _deepseek,
     "deepseek_v3": _deepseek,
+    "glm4_moe": _glm4_experts,
+    "llama4_text": _llama4,
     "gpt_oss": _gpt_oss,
     "gpt2": _gpt2,
     "gpt_neox": _gpt_neox,

@@ -59,9 +59,10 @@ class Parameters:
     @property
     def total(self) -> int:
         """All parameters except multi-token prediction."""
-        return sum(int(getattr(self, field.name)) for field in fields(self)) - self.prediction
+        return sum([int(getattr(self, field.name)) for field in fields(self)]) - self.prediction
 
 
+@lru_cache(maxsize=64)
 def parameters(model: Model) -> Parameters:
     """Count the parameters of a model.
 
@@ -185,6 +186,7 @@ def prediction_share(model: Model) -> float:
     return 1 / max(1, model.prediction_layers) if model.has_shared_predictions else 1.0
 
 
+@lru_cache(maxsize=64)
 def model_flops_per_token(
     model: Model, sequence: int = 0, *, causal: bool = True, has_frozen_weights: bool = False
 ) -> float:
@@ -238,6 +240,8 @@ def attended_tokens(model: Model, kind: LayerKind, sequence: int, *, causal: boo
         return 0.0
     if kind.mixer == "window" and model.attention_window < sequence:
         window = float(model.attention_window)
+        if model.has_chunked_windows:
+            return window / 2 if causal else window
         return window - window * window / (2 * sequence) if causal else window
     return sequence / 2 if causal else float(sequence)
 
@@ -246,8 +250,8 @@ def attended_tokens(model: Model, kind: LayerKind, sequence: int, *, causal: boo
 def layer_kinds(model: Model) -> tuple[LayerKind, ...]:
     """Kind of each layer, from the first to the last.
 
-    Dense layers come first; kinds that are mixed are spread evenly. Models publish their own order of layers, which
-    differs from it by a layer at a place and never in the number of each kind.
+    Dense layers come first unless mixtures are spread; kinds that are mixed are spread evenly. Models publish their
+    own order of layers, which differs from it by a layer at a place and never in the number of each kind.
     """
     if model.state_space_layers:
         return _hybrid_kinds(model)
@@ -262,7 +266,12 @@ def layer_kinds(model: Model) -> tuple[LayerKind, ...]:
             mixer = "none"
         elif _is_chosen(layer, model.window_layers, model.layers):
             mixer = "window"
-        found.append(LayerKind(mixer=mixer, mlp="dense" if layer < dense else "experts"))
+        is_dense = layer < dense
+        if (
+            model.has_spread_experts
+        ):  # a mixture is the last of its turn: decoder_sparse_step, interleave_moe_layer_step
+            is_dense = not _is_chosen(model.layers - 1 - layer, model.expert_layers, model.layers)
+        found.append(LayerKind(mixer=mixer, mlp="dense" if is_dense else "experts"))
     return tuple(found)
 
 

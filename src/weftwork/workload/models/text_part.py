@@ -35,8 +35,6 @@ FOREIGN: Final[Mapping[str, str]] = MappingProxyType(
     {
         "deepseek_v32": "sparse attention, whose indexer chooses the tokens that a token attends to",
         "glm_moe_dsa": "sparse attention, whose indexer chooses the tokens that a token attends to",
-        "llama4": "attention in chunks of a sequence",
-        "llama4_text": "attention in chunks of a sequence",
         "mllama": "attention to images inside the language model",
         "mllama_text_model": "attention to images inside the language model",
         "jamba": "state spaces of Mamba-1",

@@ -10,7 +10,9 @@ arXiv:1910.02054, section 3 (states); micro batches in flight: Narayanan et al.,
 al., arXiv:2401.10241, section 2.1 (ZB-H1), and DeepSeek-V3, arXiv:2412.19437, table 2 (DualPipe).
 `weftwork.study.validation.peak_memory` holds the count to peaks that others measured.
 Leaves out: what gradients of inputs set free before those of weights; gradients of the layer that is computed; logits
-in FP32 and what else a loss keeps that is not fused; fragmentation, and experts that get more tokens than others.
+in FP32 and what else a loss keeps that is not fused; fragmentation, and experts that get more tokens than others. With
+LoRA, inputs of frozen matrices without an adapter are counted although no backward pass reads them, and copies in BF16
+that adapters read of inputs in fewer bits are not.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from weftwork.spec.training import Model, Parallelism, Recompute, RecomputeModule
+from weftwork.workload.models.adapters import Adapter, adapters
 from weftwork.workload.models.size import (
     LayerKind,
     attention_parameters,
@@ -32,10 +35,11 @@ from weftwork.workload.models.size import (
 )
 from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import Unit, alike_stages, counted_units, held_units, recomputation
+from weftwork.workload.parallelism.offloading import offloaded_counts
 
 __all__ = [
-    "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "adam_bytes", "fullest_stage", "gradient_bytes",
-    "stage_memory",
+    "RESERVED_BYTES", "WEIGHT_BYTES", "Memory", "activation_bytes", "adam_bytes", "batch_bytes", "fullest_stage",
+    "gradient_bytes", "stage_memory", "states_bytes", "unit_bytes",
 ]  # fmt: skip
 
 WEIGHT_BYTES: Final = 2  # BF16, also where products are in fewer bits
@@ -47,7 +51,6 @@ INPUT_BYTES: Final = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16
 # BF16, beside the sum in FP32: bigscience-workshop/bigscience, train/tr11-176B-ml/README.md, "Deepspeed config"
 GRADIENT_COPY_BYTES: Final = 2
 _TURNING_LAYERS: Final = 2  # of offloaded ones: one is computed while the other one is on its way
-LORA_RANK: Final = 32  # chosen: the default of recipes
 LOGIT_BYTES: Final = 6  # a logit in BF16 and its softmax in FP32
 _SOFTMAX_BYTES: Final = 4  # what stays of a loss until its backward pass: core/fusions/fused_cross_entropy.py
 LOGIT_GRADIENT_BYTES: Final = 2  # BF16, as the product behind it takes it
@@ -114,9 +117,7 @@ def fullest_stage(model: Model, plan: Parallelism, *, has_flash_attention: bool 
     46
     """
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
-    # a later stage with the same units keeps no more passes of them, but for gradients of weights that wait
-    most = None if plan.has_split_backward else 1
-    found = [_stage_memory(shape, stages[:most]) for stages in alike_stages(model, plan)]
+    found = [_stage_memory(shape, stages) for stages in _judged_stages(model, plan)]
     return max(found, key=lambda memory: memory.total_bytes)
 
 
@@ -126,11 +127,54 @@ def stage_memory(model: Model, plan: Parallelism, stage: int, *, has_flash_atten
     return _stage_memory(shape, (stage,))
 
 
+def states_bytes(model: Model, plan: Parallelism) -> list[int]:
+    """The part of `fullest_stage` that no batch and no recomputation changes, for each of `alike_stages`.
+
+    Memory that is reserved belongs to it, and parameters that ZeRO 3 gathers.
+    """
+    shape = _GpuShare(model=model, plan=plan, has_flash_attention=True)
+    return [RESERVED_BYTES + sum(_states(shape, stages).values()) for stages in alike_stages(model, plan)]
+
+
+def batch_bytes(model: Model, plan: Parallelism, *, has_flash_attention: bool = True) -> list[int]:
+    """The rest of `fullest_stage`, for each of `alike_stages`."""
+    shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
+    return [sum(_of_batch(shape, stages)[1].values()) for stages in _judged_stages(model, plan)]
+
+
+def _judged_stages(model: Model, plan: Parallelism) -> list[tuple[int, ...]]:
+    """Stages of each group of equal units that may be its fullest.
+
+    A later stage with the same units keeps no more passes of them, but for gradients of weights that wait.
+    """
+    most = None if plan.has_split_backward else 1
+    return [stages[:most] for stages in alike_stages(model, plan)]
+
+
 def _stage_memory(shape: _GpuShare, stages: Sequence[int]) -> Memory:
     """Memory of the fullest stage among stages with the same units."""
+    stage, of_batch = _of_batch(shape, stages)
+    return Memory(stage=stage, **_states(shape, stages), **of_batch, reserved_bytes=RESERVED_BYTES)
+
+
+def _of_batch(shape: _GpuShare, stages: Sequence[int]) -> tuple[int, dict[str, int]]:
+    """The fullest stage, and the items of its memory that a batch decides."""
     virtual_stages = counted_units(shape.model, shape.plan)[stages[0]]
     units = held_units(shape.model, shape.plan)[stages[0]]
     stage, activations_bytes = _activations_bytes(shape, stages, virtual_stages)
+    recomputed = round(max((shape.of(unit).recomputed_bytes(unit) for unit in units), default=0.0))
+    logits = round(shape.logit_bytes()) if any(unit.part == "head" for unit in units) else 0
+    return stage, {
+        "activations_bytes": round(activations_bytes),
+        "recomputed_bytes": recomputed,
+        "logits_bytes": logits,
+    }
+
+
+def _states(shape: _GpuShare, stages: Sequence[int]) -> dict[str, int]:
+    """The items that no batch decides."""
+    virtual_stages = counted_units(shape.model, shape.plan)[stages[0]]
+    units = held_units(shape.model, shape.plan)[stages[0]]
     plan = shape.plan
     dense = sum(many * shape.dense_parameters(unit) for unit, many in units.items())
     experts = sum(many * shape.expert_parameters(unit) for unit, many in units.items())
@@ -144,9 +188,12 @@ def _stage_memory(shape: _GpuShare, stages: Sequence[int]) -> Memory:
         return round(size * both)
 
     kept_bytes = _kept_weight_bytes(plan)
-    adapters = sum(many * shape.adapter_parameters(unit) for unit, many in units.items())
-    trained = adapters if plan.has_lora else 0.0
-    states = {"gradients": round(gradient_bytes(plan) * trained), "optimizer": round(adam_bytes(plan) * trained)}
+    trained = sum(many * shape.adapter_parameters(unit) for unit, many in units.items())
+    own_part = trained / shards
+    states = {
+        "gradients": round(gradient_bytes(plan) * (own_part if plan.zero >= 2 else trained)),
+        "optimizer": round(adam_bytes(plan) * (own_part if plan.zero >= 1 else trained)),
+    }
     if not plan.has_lora:
         states["gradients"] = sharded(gradient_bytes(plan), plan.zero >= 2)
         states["optimizer"] = sharded(adam_bytes(plan), plan.zero >= 1)
@@ -157,22 +204,17 @@ def _stage_memory(shape: _GpuShare, stages: Sequence[int]) -> Memory:
     is_gathered = plan.zero == 3
     largest = max((shape.dense_parameters(unit) + shape.expert_parameters(unit) for unit in units), default=0.0)
     at_once = 2 if plan.has_prefetch else 1
-    weights_bytes = sharded(kept_bytes, is_gathered) + round(WEIGHT_BYTES * trained)
+    weights_bytes = sharded(kept_bytes, is_gathered) + round(WEIGHT_BYTES * (own_part if is_gathered else trained))
     if not is_gathered and plan.has_quantised_weights:  # the ends, routers and the like are in BF16 all the same
         alone = sum(many for unit, many in quantised.items() if copies[unit])
         weights_bytes = round(WEIGHT_BYTES * (dense + experts - alone + trained))
-    return Memory(
-        stage=stage,
-        weights_bytes=weights_bytes,
-        quantised_bytes=0 if is_gathered else round(sum(copies[unit] * many for unit, many in quantised.items())),
-        gradients_bytes=states["gradients"],
-        optimizer_bytes=states["optimizer"],
-        activations_bytes=round(activations_bytes),
-        recomputed_bytes=round(max((shape.of(unit).recomputed_bytes(unit) for unit in units), default=0.0)),
-        gathered_bytes=round(at_once * kept_bytes * largest) if is_gathered else 0,
-        logits_bytes=round(shape.logit_bytes()) if any(unit.part == "head" for unit in units) else 0,
-        reserved_bytes=RESERVED_BYTES,
-    )
+    return {
+        "weights_bytes": weights_bytes,
+        "quantised_bytes": 0 if is_gathered else round(sum(copies[unit] * many for unit, many in quantised.items())),
+        "gradients_bytes": states["gradients"],
+        "optimizer_bytes": states["optimizer"],
+        "gathered_bytes": round(at_once * kept_bytes * largest) if is_gathered else 0,
+    }
 
 
 def adam_bytes(plan: Parallelism) -> int:
@@ -200,6 +242,11 @@ def activation_bytes(model: Model, plan: Parallelism, kind: LayerKind, *, has_fl
     """
     shape = _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention)
     return shape.kept_bytes(Unit(part="layer", layer=kind))
+
+
+def unit_bytes(model: Model, plan: Parallelism, unit: Unit, *, has_flash_attention: bool) -> float:
+    """Activation bytes that a unit keeps of one micro batch on one GPU, in its own number format."""
+    return _GpuShare(model=model, plan=plan, has_flash_attention=has_flash_attention).of(unit).kept_bytes(unit)
 
 
 def _activations_bytes(
@@ -239,10 +286,12 @@ def _activations_bytes(
 def _stayed(plan: Parallelism, virtual_stages: tuple[Counter[Unit], ...]) -> float:
     """Share of activations that are not offloaded to the host.
 
-    Two layers are always on the GPU.
+    Two layers are always on the GPU. Layers count alike, also where some of them keep more than others.
     """
-    layers = sum(many for held in virtual_stages for unit, many in held.items() if unit.layer)
-    return max(layers - plan.offloaded_layers, min(layers, _TURNING_LAYERS)) / layers if layers else 1.0
+    each = [sum(many for unit, many in held.items() if unit.layer) for held in virtual_stages]
+    layers = sum(each)
+    left = layers - sum(offloaded_counts(each, plan.offloaded_layers))
+    return max(left, min(layers, _TURNING_LAYERS)) / layers if layers else 1.0
 
 
 def _split_in_flight(plan: Parallelism, stage: int) -> list[tuple[tuple[int, int], ...]]:
@@ -323,18 +372,14 @@ class _GpuShare:
         return share * self._layer_parameters(unit.layer)[0] / self.plan.tensor + self.expert_parameters(unit)
 
     def adapter_parameters(self, unit: Unit) -> float:
-        """Parameters of two thin matrices beside each matrix (LoRA).
-
-        The matrices are those of attention and of a dense MLP.
-        """
-        if unit.layer is None:
+        """Parameters of the adapters of a unit (LoRA); 0 if all weights are trained."""
+        if unit.layer is None or not self.plan.has_lora:
             return 0.0
-        model, sides = self.model, 0
-        if unit.layer.mixer in {"attention", "window"}:
-            sides += 2 * model.hidden + model.head_dim * 2 * (model.heads + model.key_value_heads)
-        if unit.layer.mlp == "dense":
-            sides += 2 * model.hidden + (3 if model.is_gated else 2) * model.ffn
-        return LORA_RANK * sides / self.plan.tensor
+        share = prediction_share(self.model) if unit.part == "prediction" else 1.0
+        return share * sum(adapter.parameters for adapter in self._adapters(unit.layer)) / self.plan.tensor
+
+    def _adapters(self, kind: LayerKind) -> list[Adapter]:
+        return [adapter for half in adapters(self.model, self.plan, kind) for adapter in half]
 
     def _layer_parameters(self, kind: LayerKind) -> tuple[float, float]:
         """Parameters split by tensor ranks, and parameters that each has whole."""
@@ -436,11 +481,16 @@ class _GpuShare:
             halves += self._state_space_bytes()
         elif kind.mixer == "delta":
             halves += self._delta_bytes()
+        halves += sum(self._adapter_bytes(adapter) for adapter in self._adapters(kind))
         if kind.mlp == "dense" and "mlp" not in again:
             halves += self._dense_bytes()
         elif kind.mlp == "experts" and "moe" not in again:
             halves += self._experts_bytes(again)
         return halves
+
+    def _adapter_bytes(self, adapter: Adapter) -> float:
+        """Bytes between both thin matrices of an adapter."""
+        return WEIGHT_BYTES * self.plan.tokens * adapter.rank / self.plan.tensor
 
     def _edge_bytes(self, again: frozenset[RecomputeModule]) -> float:
         """Bytes around the matrices of half a layer.

@@ -9,16 +9,19 @@ Leaves out: what is allowed and slow, such as tensor parallelism between servers
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from math import gcd, log2
-from typing import Any, Final
+from typing import Any, Final, get_args
+
+import numpy as np
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.fix import Settings
 from weftwork.base.grammar import plural
-from weftwork.spec.training import Gpu, Model, ModulePrecision, Parallelism, RecomputeModule
+from weftwork.spec.training import Gpu, LoraTarget, Model, ModulePrecision, Parallelism, RecomputeModule
+from weftwork.workload.models.adapters import PARTS, every_adapter, lora_targets
 from weftwork.workload.models.size import layer_kinds, parameters
 from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import virtual_stages_of
@@ -30,8 +33,19 @@ from weftwork.workload.parallelism.memory import (
     fullest_stage,
     gradient_bytes,
 )
+from weftwork.workload.parallelism.plan_columns import PlanColumns, shared_answers
 
-__all__ = ["PlanLimits", "Refusal", "exceeding_part", "misfits", "nearest_plan", "reasons", "refuse", "settings"]
+__all__ = [
+    "PlanLimits",
+    "Refusal",
+    "exceeding_part",
+    "first_misfits",
+    "misfits",
+    "nearest_plan",
+    "reasons",
+    "refuse",
+    "settings",
+]
 
 MOST_PLANS: Final = 1_500  # chosen: at most a second or two
 _NO_PLAN: Final = "no plan near this one fits; take more GPUs or a smaller model"
@@ -39,6 +53,8 @@ _MORE_RECOMPUTED: Final = {"none": "selective", "selective": "full", "operations
 _KEYS: Final = {
     "is_sequence_parallel": "sequence_parallel",
     "module_precision": "precision_by_module",
+    "lora_rank": "lora.rank",
+    "lora_targets": "lora.targets",
 }  # of the scenario, where they differ from the record's
 _STEPS: Final = {"recompute": 0.5, "zero": 0.75, "micro_batch": 0.9}  # chosen: what is changed rather than a degree
 _DEGREES: Final = ("tensor", "context", "pipeline")
@@ -61,7 +77,9 @@ _REMEDIES: Final[dict[str, tuple[str, ...]]] = {
     "module_precision": ("module_precision",),
     "bf16_last_layers": ("bf16_first_layers", "bf16_last_layers"),
     "memory": (*_DEGREES, "expert", "expert_tensor", "virtual_stages", "recompute", "zero", "micro_batch"),
-    **dict.fromkeys(("layout", "recompute_modules", "module_precision", "bf16_last_layers"), ()),
+    **dict.fromkeys(
+        ("layout", "recompute_modules", "module_precision", "bf16_last_layers", "lora_rank", "lora_targets"), ()
+    ),
 }
 
 
@@ -156,17 +174,25 @@ def reasons(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
 
 def misfits(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
     """Every reason except memory why a plan is infeasible."""
-    return [
-        *_gpus(given, plan),
-        *_tensor(given.model, plan),
-        *_experts(given.model, plan),
-        *_pipeline(given.model, plan),
-        *_batch(plan),
-        *_sequence(plan),
-        *_precision(given.gpu, plan),
-        *_gradients(plan),
-        *_modules(given.model, plan),
-    ]
+    return [refusal for _, rule in _RULES for refusal in rule(given, plan)]
+
+
+def first_misfits(given: PlanLimits, plans: PlanColumns) -> list[str]:
+    """The key that stands in the way of each of many plans, memory aside: the first of `misfits`, or nothing."""
+    found = [""] * len(plans)
+    open_places = np.arange(len(plans))
+    for keys, rule in _RULES:
+        left = plans.chosen(open_places)
+
+        def answer(place: int, *, rule: _Rule = rule, left: PlanColumns = left) -> str:
+            return next((refusal.key for refusal in rule(given, left.plan(place))), "")
+
+        answers, which = shared_answers(left.by(keys), {}, answer)
+        is_refused = np.array([bool(key) for key in answers], bool)[which] if answers else np.zeros(0, bool)
+        for place, refused in zip(open_places[is_refused].tolist(), which[is_refused].tolist(), strict=True):
+            found[place] = answers[refused]
+        open_places = open_places[~is_refused]
+    return found
 
 
 def _gpus(given: PlanLimits, plan: Parallelism) -> Iterator[Refusal]:
@@ -345,6 +371,39 @@ def _modules(model: Model, plan: Parallelism) -> Iterator[Refusal]:
         )
 
 
+def _adapters(model: Model, plan: Parallelism) -> Iterator[Refusal]:
+    """Adapters beside matrices that the model does not have, or that get none."""
+    if not plan.has_lora:
+        return
+    if plan.lora_rank % plan.tensor:
+        text = f"found {plan.lora_rank}, wanted a multiple of tensor {plan.tensor}, whose ranks split an adapter"
+        yield Refusal(key="lora_rank", text=text)
+    if model.latent_attention is not None:
+        text = f"found adapters, wanted all weights trained: the latent attention of '{model.name}' gets no adapters"
+        yield Refusal(key="lora_targets", text=text)
+        return
+    offered = {adapter.target for kind in layer_kinds(model) for half in every_adapter(model, kind) for adapter in half}
+    names = [target for target in get_args(LoraTarget) if target in offered]
+    if not names:
+        yield Refusal(
+            key="lora_targets", text=f"found adapters, wanted all weights: '{model.name}' has no such matrices"
+        )
+        return
+    chosen = lora_targets(model, plan)
+    for target in chosen:
+        if model.experts and target.startswith("linear_fc"):
+            text = f"found {target}, wanted matrices of attention: experts of '{model.name}' get no adapters"
+            yield Refusal(key="lora_targets", text=text)
+        elif target not in offered:
+            text = f"found {target}, wanted {', '.join(names)} of '{model.name}'"
+            yield Refusal(key="lora_targets", text=text)
+    for whole, parts in PARTS.items():
+        both = [part for part in parts if part in chosen]
+        if whole in chosen and both:
+            text = f"found {whole} with {both[0]}, wanted one of the two: the one is a part of the other"
+            yield Refusal(key="lora_targets", text=text)
+
+
 def _memory(given: PlanLimits, plan: Parallelism) -> list[Refusal]:
     limit = given.limit_bytes
     if limit is None:
@@ -367,6 +426,28 @@ def exceeding_part(memory: Memory, limit_bytes: int) -> str:
     if memory.states_bytes + memory.reserved_bytes > limit_bytes:
         return "weights, gradients and optimizer alone exceed it"
     return "activations do not fit beside weights, gradients and optimizer"
+
+
+_Rule = Callable[[PlanLimits, Parallelism], Iterable[Refusal]]
+# Each rule with those keys of `KEYS` that decide what it says
+_RULES: Final[tuple[tuple[tuple[str, ...], _Rule], ...]] = (
+    (("tensor", "context", "pipeline", "data"), _gpus),
+    (("tensor",), lambda given, plan: _tensor(given.model, plan)),
+    (
+        ("tensor", "context", "pipeline", "data", "expert", "expert_tensor", "order"),
+        lambda given, plan: _experts(given.model, plan),
+    ),
+    (
+        ("pipeline", "virtual_stages", "schedule", "has_balanced_ends", "zero", "recompute"),
+        lambda given, plan: _pipeline(given.model, plan),
+    ),
+    (("pipeline", "virtual_stages", "schedule", "data", "micro_batch"), lambda _, plan: _batch(plan)),
+    (("tensor", "context"), lambda _, plan: _sequence(plan)),
+    ((), lambda given, plan: _precision(given.gpu, plan)),
+    (("zero",), lambda _, plan: _gradients(plan)),
+    (("recompute",), lambda given, plan: _modules(given.model, plan)),
+    (("tensor",), lambda given, plan: _adapters(given.model, plan)),
+)
 
 
 # The nearest plan

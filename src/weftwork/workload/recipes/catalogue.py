@@ -21,6 +21,7 @@ from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.nearest import nearest
 from weftwork.spec.training import (
     GraphModule,
+    LoraTarget,
     Model,
     ModulePrecision,
     Overlap,
@@ -53,6 +54,7 @@ _FOLDERS: Final = {"configs": "scripts/performance/configs", "perf_recipes": "sr
 DEEPEP_MULTIPROCESSORS: Final = 20  # NVIDIA/Megatron-LM, transformer_config.py: moe_deepep_num_sms, unless set
 EXPERT_STREAMS: Final = 4  # NVIDIA/TransformerEngine, multi_stream_cublas_gemm
 _WHOLE: Final = "full uniform 1"  # every layer is computed again by itself
+_LORA_TARGETS: Final[tuple[LoraTarget, ...]] = ("linear_qkv",)  # cfg.peft.target_modules of all performance recipes
 _GRADIENT_BYTES: Final = 2  # grad_reduce_in_fp32 is false in almost all of them
 # Priors, never fitted: what a recipe overlaps is hidden but for the first and last of a row of operations
 _HIDDEN_TENSOR: Final = 0.7
@@ -216,6 +218,7 @@ class Recipe:
             bf16_first_layers=self.bf16_first_layers,
             bf16_last_layers=self.bf16_last_layers,
             has_lora=self.task == "lora",
+            lora_targets=_LORA_TARGETS if self.task == "lora" else (),
             has_balanced_ends=self.layout == "ends",
             layout=self.layout if "L" in self.layout else "",
             overlap=self.overlap,
@@ -280,6 +283,7 @@ def recipes() -> tuple[Recipe, ...]:
     return tuple(_recipe(row) for row in csv.DictReader(text.splitlines()))
 
 
+@cache
 def recipe_names() -> dict[str, tuple[Recipe, str]]:
     """All recipes by their names, each with its release.
 

@@ -6,6 +6,7 @@ and paced by its slowest stage between: m micro batches take sum (F_s + B_s) / v
 virtual stages. Where the schedule splits backward passes, they are followed one by one
 (`weftwork.workload.training.followed_pipeline`). Gradients and parameters that hide do so behind the last backward and
 the first forward pass; what is left of them follows, and stages that end early wait.
+A transfer of offloaded activations adds the time by which it outlasts the units beside it.
 Source: Narayanan et al., arXiv:2104.04473, sections 2.2 and 3 (bubble, interleaving).
 Leaves out: links that several groups share, queues of packets, jitter; the flow engine has the first of these.
 """
@@ -18,17 +19,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
+
 from weftwork.spec.job import Await, Collect, Compute, Loop, Notify, Operation, Placement, Wait
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.workload.parallelism.layout import Unit
 from weftwork.workload.training.communication import Answers, Communication, GpuCluster, TimedCollective
 from weftwork.workload.training.followed_pipeline import FollowedPipeline, PassTimes
-from weftwork.workload.training.kernels import Kernels
+from weftwork.workload.training.gradients import data_calls, trained_parameters
+from weftwork.workload.training.kernels import Kernels, Size
+from weftwork.workload.training.optimizer import optimizer_exchange_ps
 from weftwork.workload.training.programs import Stage, stages_of
 from weftwork.workload.training.schedule import Kind
 from weftwork.workload.training.stage import EXPERT_DONE, EXPERT_GO, UnitOperations
 
-__all__ = ["ClosedForms", "IterationTime"]
+__all__ = ["ClosedForms", "IterationTime", "PlanParts", "behind_passes"]
 
 Memo = dict[tuple[object, ...], int]
 
@@ -83,6 +88,28 @@ class ClosedForms:
         ------
         ConfigError : fewer layers than parts, experts that do not fit the groups
         """
+        parts_of_plan = self.parts(plan)
+        calls, units = parts_of_plan.calls, parts_of_plan.units
+        key = _alike(plan, calls)
+        kinds: dict[tuple[object, ...], _StageTimes] = {}
+        is_followed = plan.has_split_backward or (follows and plan.virtual_stages > 1)
+        stages = []
+        for stage in stages_of(units):  # those with the same units take as long
+            parts = stage.counted if is_followed else (stage.held,)
+            alike: tuple[object, ...] = tuple(frozenset(units.items()) for units in parts)
+            if plan.offloaded_layers:  # their order says which units compute beside a transfer
+                alike = stage.virtual_stages
+            kind = (alike, stage.stage == 0, stage.stage == plan.pipeline - 1)
+            if kind not in kinds:
+                kinds[kind] = _StageTimes(stage=stage, calls=calls, key=key, known_ps=self._passes_ps)
+            stages.append(kinds[kind])
+        messages_ps = _messages_ps(plan, calls)
+        if is_followed:
+            return _of_followed_stages(plan, stages, messages_ps, self._ends_ps)
+        return _of_stages(plan, stages, messages_ps)
+
+    def parts(self, plan: Parallelism) -> PlanParts:
+        """Return what the times of a plan are made of."""
         calls = Communication(
             model=self.model,
             plan=plan,
@@ -92,22 +119,66 @@ class ClosedForms:
             answers=self._answers,
         )
         kernels = Kernels(gpu=self.gpu, software=self.software, precision=plan.precision)
-        units = UnitOperations(model=self.model, plan=plan, kernels=kernels, communication=calls)
-        key = _alike(plan, calls)
-        kinds: dict[tuple[object, ...], _StageTimes] = {}
-        is_followed = plan.has_split_backward or (follows and plan.virtual_stages > 1)
-        stages = []
-        for stage in stages_of(units):  # those with the same units take as long
-            parts = stage.counted if is_followed else (stage.held,)
-            alike = tuple(frozenset(units.items()) for units in parts)
-            kind = (alike, stage.stage == 0, stage.stage == plan.pipeline - 1)
-            if kind not in kinds:
-                kinds[kind] = _StageTimes(stage=stage, calls=calls, key=key, known_ps=self._passes_ps)
-            stages.append(kinds[kind])
-        messages_ps = _messages_ps(plan, calls)
-        if is_followed:
-            return _of_followed_stages(plan, stages, messages_ps, self._ends_ps)
-        return _of_stages(plan, stages, messages_ps)
+        return PlanParts(
+            calls=calls,
+            units=UnitOperations(model=self.model, plan=plan, kernels=kernels, communication=calls),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanParts:
+    """Times of units of one plan, of which its iteration is made.
+
+    Attributes
+    ----------
+    calls : its communication
+    units : its units
+    """
+
+    calls: Communication
+    units: UnitOperations
+
+    def pass_ps(self, unit: Unit, kind: Kind) -> int:
+        """Time of a pass of a unit, without what ZeRO 3 gathers and adds."""
+        return _elapsed_ps(_operations(self.units, unit, kind), self.calls, exchange=self.units.hidden_exchange)
+
+    def offload_ps(self, unit: Unit) -> int:
+        """Time in which the activations of a unit go to the memory of the host, or come back."""
+        return self.units.offload_ps(unit)
+
+    def data_ps(self, unit: Unit) -> tuple[int, int]:
+        """Time of gathering a unit's parameters, and of adding its gradients, alone."""
+        gathers, adds = data_calls(self.units, unit)
+        return _alone_ps(gathers), _alone_ps(adds)
+
+    def trained(self, unit: Unit) -> tuple[float, float]:
+        """Trained parameters of a unit on a rank, experts apart."""
+        return trained_parameters(self.units, unit)
+
+    @property
+    def optimizer_exchange_ps(self) -> int:
+        """Time of the small all-reduces of the optimizer."""
+        return optimizer_exchange_ps(self.calls)
+
+
+def behind_passes(plan: Parallelism, units: Size, micro_batches: Size) -> Size:
+    """Passes of one micro batch that hide data communication.
+
+    Gradients of the last micro batch hide behind them, or parameters of the first one. The first unit has to end
+    before its gradients can go. Between the last passes of two virtual stages there are those of as many micro
+    batches as there are stages.
+
+    Parameters
+    ----------
+    plan : whose stages and virtual stages count
+    units : of a stage, one at least
+    micro_batches : of an iteration
+    """
+    if plan.virtual_stages == 1:
+        return (units - 1) / units
+    others = (plan.virtual_stages - 1) / plan.virtual_stages
+    found: Size = others * np.minimum(plan.pipeline, micro_batches) + np.maximum(0.0, 1 - others - 1 / units)
+    return found
 
 
 def _messages_ps(plan: Parallelism, calls: Communication) -> list[int]:
@@ -133,6 +204,8 @@ def _alike(plan: Parallelism, calls: Communication) -> tuple[object, ...]:
         plan.module_precision,
         plan.gradient_bytes,  # which gradients of weights are added to
         plan.has_lora,
+        plan.lora_rank,
+        plan.lora_targets,
         plan.overlap,
         groups.tensor.axes,
         groups.context.axes,
@@ -205,12 +278,12 @@ class _StageTimes:
     @cached_property
     def forward_ps(self) -> int:
         """Time of one micro batch forward through all virtual stages."""
-        return self._sum_ps("forward", self.units)
+        return self._sum_ps("forward", self.units) + sum(self._exposed_ps(part, "forward") for part in self._parts)
 
     @cached_property
     def backward_ps(self) -> int:
         """Time of one micro batch backward through all virtual stages."""
-        return self._sum_ps("backward", self.units)
+        return self._sum_ps("backward", self.units) + sum(self._exposed_ps(part, "backward") for part in self._parts)
 
     @cached_property
     def pass_times(self) -> tuple[PassTimes, ...]:
@@ -220,12 +293,27 @@ class _StageTimes:
         """
         return tuple(
             PassTimes(
-                forward_ps=self._sum_ps("forward", units),
-                backward_ps=self._sum_ps("backward", units),
-                input_ps=self._sum_ps("input", units),
+                forward_ps=self._sum_ps("forward", units) + self._exposed_ps(part, "forward"),
+                backward_ps=self._sum_ps("backward", units) + self._exposed_ps(part, "backward"),
+                input_ps=self._sum_ps("input", units) + self._exposed_ps(part, "input"),
                 weights_ps=self._sum_ps("weights", units),
             )
-            for units in self.stage.counted
+            for part, units in enumerate(self.stage.counted)
+        )
+
+    @property
+    def _parts(self) -> range:
+        return range(len(self.stage.virtual_stages))
+
+    def _exposed_ps(self, part: int, kind: Kind) -> int:
+        """Time by which transfers of offloaded activations outlast the units beside them, in a virtual stage."""
+        units = self.stage.virtual_stages[part]
+        return sum(
+            max(
+                0,
+                self.stage.units.offload_ps(one.unit) - sum(self._pass_ps(unit, kind) for unit in units[one.beside]),
+            )
+            for one in self.stage.transfers[part]
         )
 
     def _sum_ps(self, kind: Kind, units: Mapping[Unit, int]) -> int:
@@ -247,37 +335,26 @@ class _StageTimes:
 
     @property
     def _behind(self) -> float:
-        """Passes of one micro batch that hide data communication.
-
-        Gradients of the last micro batch hide behind them, or parameters of the first one. The first unit has to end
-        before its gradients can go. Between the last passes of two virtual stages there are those of as many micro
-        batches as there are stages.
-        """
+        """Passes of one micro batch that hide data communication."""
         plan = self.stage.plan
-        count = max(1, self.units.total())
-        if plan.virtual_stages == 1:
-            return (count - 1) / count
-        others = (plan.virtual_stages - 1) / plan.virtual_stages
-        return others * min(plan.pipeline, plan.micro_batches) + max(0.0, 1 - others - 1 / count)
+        return float(behind_passes(plan, float(max(1, self.units.total())), float(plan.micro_batches)))
 
     def _data_ps(self, which: int) -> int:
         """Time of gathering all parameters (0), or adding all gradients (1), once."""
-        return sum(many * _alone_ps(self.stage.data_calls(unit)[which]) for unit, many in self.units.items())
+        return sum(many * _alone_ps(data_calls(self.stage.units, unit)[which]) for unit, many in self.units.items())
 
     @property
     def _is_sharded(self) -> bool:
-        return self.stage.plan.zero == 3 and not self.stage.plan.has_lora
+        return self.stage.plan.zero == 3
 
     def _pass_ps(self, unit: Unit, kind: Kind) -> int:
         key = (*self.key, unit, kind)
         taken_ps = self.known_ps.get(key)
         if taken_ps is None:
-            operations = _operations(self.stage.units, unit, kind)
-            exchange = self.stage.units.hidden_exchange
-            taken_ps = self.known_ps[key] = _elapsed_ps(operations, self.calls, exchange=exchange)
+            taken_ps = self.known_ps[key] = PlanParts(calls=self.calls, units=self.stage.units).pass_ps(unit, kind)
         if not self._is_sharded:
             return taken_ps
-        gathers, reduces = self.stage.data_calls(unit)
+        gathers, reduces = data_calls(self.stage.units, unit)
         data_ps = 0 if kind == "weights" else _alone_ps(gathers)
         data_ps += _alone_ps(reduces) if kind in {"backward", "weights"} else 0
         hidden = self.stage.plan.overlap.data if self.stage.plan.has_prefetch else 0.0

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -27,16 +27,21 @@ from weftwork.workload.models.size import LayerKind
 from weftwork.workload.parallelism.groups import Groups, groups
 from weftwork.workload.training.exchange import ExchangeShares, deduplicated
 
-__all__ = ["LABELS", "VALUE_BYTES", "Answers", "Communication", "GpuCluster", "TimedCollective", "label"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["CHANNELS", "LABELS", "VALUE_BYTES", "Answers", "Communication", "GpuCluster", "TimedCollective", "label"]
 
 LABELS: Final = (
     "compute", "recompute", "tensor", "context", "expert", "pipeline", "data", "optimizer", "launch", "checkpoint",
-    "loading",
+    "loading", "offload",
 )  # fmt: skip
 VALUE_BYTES: Final = 2  # activations and parameters cross the network as bfloat16
 LOSS_REDUCTIONS: Final = 3  # of 4 bytes a token: maximum, sum of exponentials, the logit of the target
-# Channels of collectives: one operation after the other on each.
-TENSOR, CONTEXT, EXPERT, EXPERT_HIDDEN, GRADIENTS, PARAMETERS, EXPERT_GRADIENTS, EXPERT_PARAMETERS = range(8)
+# Channels of collectives: one operation after the other on each. A stream beside the computing one has channels of its
+# own, since which stream calls first may differ from rank to rank, and calls of a channel meet by their order.
+CHANNELS: Final = 7
+TENSOR, CONTEXT, EXPERT, GRADIENTS, PARAMETERS, EXPERT_GRADIENTS, EXPERT_PARAMETERS = range(CHANNELS)
 
 
 def label(name: str) -> int:
@@ -52,10 +57,12 @@ class GpuCluster:
     ----------
     domain_gpus : of an NVLink domain; 1 where GPUs have none
     figures : of collectives on its servers
+    host_rate_bps : between a GPU and the memory of its host, in each direction
     """
 
     domain_gpus: int
     figures: CollectiveFigures
+    host_rate_bps: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,16 +76,17 @@ class TimedCollective:
     alone_ps: int
     path_ps: int
 
-    def share(self, share: float, *, overhead_share: float | None = None) -> Collect:
+    def share(self, share: float, *, overhead_share: float | None = None, is_beside: bool = False) -> Collect:
         """A part of the operation: ``share`` of its bytes and latencies.
 
         The share of latencies may be given separately. A part has the latency of the path too, so that its overhead is
-        less by what the other parts have of that.
+        less by what the other parts have of that. ``is_beside``: a stream beside the computing one does it.
         """
         whole = self.collect
         of_latencies = share if overhead_share is None else overhead_share
         return replace(
             whole,
+            channel=whole.channel + (CHANNELS if is_beside else 0),
             size_bytes=round(whole.size_bytes * share),
             amount_bytes=round(whole.amount_bytes * share),
             overhead_ps=max(0, whole_ps((whole.overhead_ps + self.path_ps) * of_latencies) - self.path_ps),
@@ -258,6 +266,49 @@ class Communication:
         kind : label of the time that it takes
         spread : whether it brings tokens to several experts each, of which a rank and a domain need one copy
         """
+        key = (operation, group, channel, size_bytes, kind, spread)
+        if key not in self.calls:
+            self.calls[key] = self._timed(operation, group, channel, size_bytes, kind, spread=spread)
+        return self.calls[key]
+
+    @cached_property
+    def calls(self) -> dict[tuple[str, Grid, int, float, str, bool], TimedCollective]:
+        """Calls that were asked for, by the arguments of `call`."""
+        return {}
+
+    def writes_as(self, other: Communication) -> bool:
+        """Whether the programs that follow from ``other`` follow from this too.
+
+        They do where all that those programs asked of ``other`` has the same answers here. The time alone of calls for
+        data is no part of a program: they hide behind whole passes, which engines time.
+
+        Parameters
+        ----------
+        other : of the same software, from which programs were written
+        """
+        mine, its = self.placement, other.placement
+        is_same_machine = (
+            (self.model, self.plan, self.software) == (other.model, other.plan, other.software)
+            and (self.cluster.domain_gpus, self.cluster.host_rate_bps)
+            == (other.cluster.domain_gpus, other.cluster.host_rate_bps)
+            and np.array_equal(mine.host, its.host)
+            and np.array_equal(mine.nics, its.nics)
+            and _is_same(mine.gpu, its.gpu)
+        )
+        return (
+            is_same_machine
+            and all(self._writes_call_as(asked, timed) for asked, timed in other.calls.items())
+            and all(self.message_latency_ps(far=far) == ps for far, ps in other.answers.latencies_ps.items())
+        )
+
+    def _writes_call_as(self, asked: tuple[str, Grid, int, float, str, bool], other: TimedCollective) -> bool:
+        operation, group, channel, size_bytes, kind, spread = asked
+        timed = self.call(operation, group, channel, size_bytes, kind, spread=spread)
+        return timed == (replace(other, alone_ps=timed.alone_ps) if kind == "data" else other)
+
+    def _timed(
+        self, operation: str, group: Grid, channel: int, size_bytes: float, kind: str, *, spread: bool
+    ) -> TimedCollective:
         per_domain, fewest = self._spread(group)
         asked = (operation, group.size, per_domain, size_bytes)
         cost = self.answers.costs.get(asked)
@@ -312,9 +363,12 @@ class Communication:
         """Time of a single message between two ranks, by default between stages."""
         size = self.message_bytes if size_bytes is None else size_bytes
         far = self.is_far(rank, other)
+        return self.message_latency_ps(far=far) + whole_ps(size * 8 / self.message_rate_bps(far=far) * 1e12)
+
+    def message_rate_bps(self, *, far: bool) -> float:
+        """Rate of a single message between two ranks; ``far`` as of `message_latency_ps`."""
         figures = self.cluster.figures
-        rate_bps = figures.network_rate_bps * figures.payload_share if far else figures.nvlink_rate_bps
-        return self.message_latency_ps(far=far) + whole_ps(size * 8 / rate_bps * 1e12)
+        return figures.network_rate_bps * figures.payload_share if far else figures.nvlink_rate_bps
 
     def message_latency_ps(self, *, far: bool) -> int:
         """Software latency of a message between two ranks.
@@ -400,3 +454,9 @@ class Communication:
             for group, size, of_channel in pairs
             if group.size > 1 and size > 0
         )
+
+
+def _is_same(one: NDArray[np.int32] | None, other: NDArray[np.int32] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)

@@ -17,7 +17,7 @@ from typing import Final
 from weftwork.spec.training import Parallelism, PipelineSchedule
 from weftwork.workload.training.schedule import Pass, passes
 
-__all__ = ["FollowedPipeline", "PassTimes"]
+__all__ = ["KINDS", "Block", "FollowedPipeline", "PassTimes", "block_orders", "followed_counts"]
 
 FOLLOWED: Final = 4  # micro batches for each stage; chosen: ends of random pipelines are within 2 % of the whole walk
 KINDS: Final = ("forward", "backward", "input", "weights")
@@ -65,20 +65,34 @@ class FollowedPipeline:
 
     def ends_ps(self) -> tuple[int, ...]:
         """End of each stage's last pass, from the start of the iteration."""
-        stages = len(self.times)
-        step = 1  # micro batches that a full pipeline takes at a time
-        if self.schedule == "dualpipe":
-            step = 2
-        elif len(self.times[0]) > 1:
-            step = stages
-        few = FOLLOWED * stages  # a multiple of every step
-        if self.schedule == "gpipe" or self.micro_batches <= few + step:
-            return _followed(self)
-        few += (self.micro_batches - few) % step
+        few, step = followed_counts(self.schedule, len(self.times), len(self.times[0]), self.micro_batches)
         ends = _followed(replace(self, micro_batches=few))
+        if few == self.micro_batches:
+            return ends
         later = _followed(replace(self, micro_batches=few + step))
         more = (self.micro_batches - few) // step
         return tuple(end + more * (after - end) for end, after in zip(ends, later, strict=True))
+
+
+def followed_counts(
+    schedule: PipelineSchedule, stages: int, virtual_stages: int, micro_batches: int
+) -> tuple[int, int]:
+    """Micro batches that are followed pass by pass, and how many more a full pipeline takes at a time.
+
+    Examples
+    --------
+    >>> followed_counts("1f1b", 4, 1, 100), followed_counts("1f1b", 4, 2, 16), followed_counts("gpipe", 4, 1, 100)
+    ((16, 1), (16, 4), (100, 1))
+    """
+    step = 1
+    if schedule == "dualpipe":
+        step = 2
+    elif virtual_stages > 1:
+        step = stages
+    few = FOLLOWED * stages  # a multiple of every step
+    if schedule == "gpipe" or micro_batches <= few + step:
+        return micro_batches, step
+    return few + (micro_batches - few) % step, step
 
 
 def _followed(pipeline: FollowedPipeline) -> tuple[int, ...]:
@@ -86,7 +100,7 @@ def _followed(pipeline: FollowedPipeline) -> tuple[int, ...]:
     stages, messages_ps, blocking = len(pipeline.times), pipeline.messages_ps, pipeline.blocking
     waited_ps = [round(blocking * message) for message in messages_ps]
     virtual_stages = len(pipeline.times[0])
-    orders = _orders(pipeline.schedule, stages, virtual_stages, pipeline.micro_batches)
+    orders = block_orders(pipeline.schedule, stages, virtual_stages, pipeline.micro_batches)
     times = [[taken for one in stage for taken in one.by_kind] for stage in pipeline.times]
     came_ps = [-1] * (2 * stages * virtual_stages * pipeline.micro_batches)  # by message; -1: not yet
     now_ps, done = [0] * stages, [0] * stages
@@ -118,11 +132,13 @@ def _followed(pipeline: FollowedPipeline) -> tuple[int, ...]:
 
 # Passes that begin and end as one: messages that they need; places of what they take among the times of the stage;
 # messages that they give, each with the link that it goes over
-_Block = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
+Block = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
 @lru_cache(maxsize=64)  # chosen: a search asks for tens of lengths, each for many plans
-def _orders(schedule: PipelineSchedule, stages: int, virtual_stages: int, count: int) -> tuple[tuple[_Block, ...], ...]:
+def block_orders(
+    schedule: PipelineSchedule, stages: int, virtual_stages: int, count: int
+) -> tuple[tuple[Block, ...], ...]:
     """Passes of each stage, block by block."""
     has_mirror = schedule == "dualpipe"
     plan = Parallelism(
@@ -171,7 +187,7 @@ class _StagePlace:
         return min(self.stage, other)
 
 
-def _block(block: tuple[Pass, ...], place: _StagePlace) -> _Block:
+def _block(block: tuple[Pass, ...], place: _StagePlace) -> Block:
     needed: list[int] = []
     given: list[tuple[int, int]] = []
     for one in block:

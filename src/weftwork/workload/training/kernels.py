@@ -10,11 +10,16 @@ Leaves out: tiles and waves, of which the three factors are the smooth average; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from weftwork.spec.training import Gpu, Precision, Software
 
-__all__ = ["EMPTY_ROWS", "PROLOGUE", "RESULT_BYTES", "Kernels"]
+__all__ = ["EMPTY_ROWS", "PROLOGUE", "RESULT_BYTES", "Kernels", "Size"]
+
+Size = TypeVar("Size", float, NDArray[np.float64])  # of one plan, or of many
 
 # chosen: half of the last tile of 128 rows or columns is empty in the mean; 128 fits the calibration rows as well, 8.02
 # instead of 7.98 % off
@@ -86,7 +91,7 @@ class Kernels:
         size = batch * (OPERAND_BYTES[used] * inner * (rows + columns) + result_bytes * rows * columns)
         return max(work_s, size / self._bytes_per_s) + self.tail_s
 
-    def memory_s(self, size_bytes: float, kernels: int = 1) -> float:
+    def memory_s(self, size_bytes: Size, kernels: int = 1) -> Size:
         """Time of kernels that move this many bytes, reads plus writes."""
         return size_bytes / self._bytes_per_s + kernels * self.tail_s
 

@@ -3,13 +3,15 @@
 It also counts the parameters that this GPU holds of the unit. A layer has two halves, the mixer of tokens (attention or
 a state space) and the MLP (dense or experts), each with matrix products, a core (attention proper) and kernels bound by
 memory: norms, residual adds, activations, casts to smaller formats, permutations of tokens. Backward passes have two
-products for each forward one, or one where weights have no gradient (LoRA).
+products for each forward one, or one where weights have no gradient (LoRA). An adapter of LoRA is two thin products in
+BF16 with both gradients, whose result is added to that of its matrix.
 Source: Korthikanti et al., arXiv:2205.05198 (what a layer consists of); Dao, arXiv:2307.08691 (flash attention);
 Dao and Gu, arXiv:2405.21060, section 6 (state spaces in blocks); Yang et al., arXiv:2412.06464, section 3.3, and
 fla-org/flash-linear-attention, fla/ops/gated_delta_rule (gated delta nets in blocks).
 Gradients of weights are a time of their own, which schedules that split backward passes run later: matrix products
 alone, all else of a backward pass stays with the gradients of inputs.
-Leaves out: adapters of LoRA; load imbalance of experts; capacity factors.
+Leaves out: what tensor ranks exchange between both products of an adapter, whose rows are as short as its rank; load
+imbalance of experts; capacity factors.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from weftwork.spec.training import (
     RecomputeModule,
     StateSpace,
 )
+from weftwork.workload.models.adapters import Adapter, adapters
 from weftwork.workload.models.size import (
     LayerKind,
     attended_tokens,
@@ -105,6 +108,7 @@ DELTA_BLOCK: Final = 64  # as above, of a gated delta net: fla-org/flash-linear-
 DELTA_KEY_BYTES: Final = 8
 DELTA_VALUE_BYTES: Final = 14
 DELTA_BETWEEN_BYTES: Final = 4
+ADAPTED_BYTES: Final = 6  # of an element that an adapter gives, and of a gradient backward: added to another one
 GATE_BYTES: Final = 6  # of an element that attention gives: read with its gate, written
 
 
@@ -155,16 +159,18 @@ class _Shapes:
         loops_s = (0.0, 0.0)
         dense = experts = 0.0
         model, plan = self.model, self.plan
+        of_mixer, of_mlp = adapters(model, plan, kind)
         if kind.mixer != "none":
             mixer, parameters = self._mixer(kind)
+            mixer = self._adapted(mixer, of_mixer)
             halves.append(("mixer", mixer))
             more = LOOSE_SOFTMAX_OPERATIONS if self._has_loose_softmax(kind) else (0, 0)
             base = (MIXER_OPERATIONS[0] + more[0], MIXER_OPERATIONS[1] + more[1])
-            operations.append((_GRAPHED[kind.mixer], *self._operations(base, self._products_of(kind))))
+            operations.append((_GRAPHED[kind.mixer], *self._operations(base, self._products_of(kind), len(of_mixer))))
             dense += parameters / plan.tensor
         if kind.mlp == "dense":
-            halves.append(("mlp", self._dense()))
-            operations.append(("mlp", *self._operations(DENSE_OPERATIONS, 2)))
+            halves.append(("mlp", _recomputable(self._adapted(self._dense(), of_mlp), "mlp")))
+            operations.append(("mlp", *self._operations(DENSE_OPERATIONS, 2, len(of_mlp))))
             dense += mlp_parameters(model, model.ffn) / plan.tensor
         if kind.mlp == "experts":
             halves.append(("mlp", self._experts()))
@@ -179,16 +185,41 @@ class _Shapes:
             loops_s=loops_s,
             parameters=dense,
             expert_parameters=experts,
+            adapter_parameters=sum(adapter.parameters for adapter in (*of_mixer, *of_mlp)) / plan.tensor,
         )
+
+    def _adapted(self, half: Half, of_half: Sequence[Adapter]) -> Half:
+        """Half a layer with the products of its adapters."""
+        kernels, plan = self.kernels, self.plan
+        for adapter in of_half:
+            given = adapter.given / plan.tensor if adapter.has_split_input else adapter.given
+            rank = adapter.rank if adapter.has_split_input else adapter.rank / plan.tensor
+            taken = adapter.taken / plan.tensor
+            thin = (_Product(plan.tokens, rank, given, "bf16"), _Product(plan.tokens, taken, adapter.rank, "bf16"))
+            backward_s = sum(self._inputs_s(product) + self._weights_s(product) for product in thin)
+            half = replace(
+                half,
+                matmul_s=half.matmul_s + sum(map(self._forward_s, thin)),
+                memory_s=half.memory_s + kernels.memory_s(ADAPTED_BYTES * plan.tokens * taken, 1),
+                matmul_backward_s=half.matmul_backward_s + backward_s,
+                memory_backward_s=half.memory_backward_s + kernels.memory_s(ADAPTED_BYTES * plan.tokens * given, 1),
+            )
+        return half
 
     @property
     def _local_experts(self) -> float:
         return self.model.experts / self.plan.expert
 
-    def _operations(self, base: tuple[int, int], products: int) -> tuple[float, float]:
-        """Operations of a module by its matrix products, forward and backward."""
+    def _operations(self, base: tuple[int, int], products: int, adapted: int = 0) -> tuple[float, float]:
+        """Operations of a module by its matrix products, forward and backward.
+
+        An adapter has two products more, without casts, and an addition.
+        """
         cast = CAST_OPERATIONS[self.plan.precision]
-        forward, backward = (products * (PRODUCT_OPERATIONS[way] + cast[way]) for way in (0, 1))
+        forward, backward = (
+            products * (PRODUCT_OPERATIONS[way] + cast[way]) + adapted * (2 * PRODUCT_OPERATIONS[way] + 1)
+            for way in (0, 1)
+        )
         return base[0] + forward, base[1] + backward
 
     def _expert_operations(self) -> list[tuple[GraphModule | None, float, float]]:
@@ -235,6 +266,7 @@ class _Shapes:
             loops_s=layer.loops_s,
             parameters=share * (layer.parameters + 2 * hidden * hidden / self.plan.tensor),
             expert_parameters=share * layer.expert_parameters,
+            adapter_parameters=share * layer.adapter_parameters,
         )
 
     def embedding(self) -> UnitWork:
@@ -393,8 +425,7 @@ class _Shapes:
         moved = ACTIVATION_BYTES[model.is_gated] * plan.tokens * width
         # the second product of three is half of the first one here, which has gate and input; of two it is the last
         second_s = self._forward_s(matrices[0]) / 2 if model.is_gated else self._forward_s(matrices[1])
-        half = self._half(matrices, moved, ACTIVATION_BACKWARD * moved, (2, 3), second_s=second_s)
-        return _recomputable(half, "mlp")
+        return self._half(matrices, moved, ACTIVATION_BACKWARD * moved, (2, 3), second_s=second_s)
 
     @property
     def _gates(self) -> int:

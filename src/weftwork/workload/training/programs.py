@@ -9,9 +9,12 @@ sharded parameters are gathered behind the update or, as far as they overlap, du
 iteration. With ZeRO 3 each unit's parameters are gathered before each of its passes and its gradients added after
 each backward pass. With DualPipe a rank and its mirror add their gradients last of all; under ZeRO each updates its
 own stage and sends it to the other.
+Activations that are offloaded leave and return by a link of their own, while the units of their window compute
+(`weftwork.workload.parallelism.offloading`); the computing stream waits for the rest of a transfer.
 Source: Narayanan et al., arXiv:2104.04473; Rajbhandari et al., arXiv:1910.02054 (ZeRO); Zhao et al., arXiv:2304.11277
 (FSDP, prefetch).
-Leaves out: parameters that stay gathered between the passes of one micro batch; buckets other than a unit of the model.
+Leaves out: parameters that stay gathered between the passes of one micro batch; buckets other than a unit of the model;
+what NICs, or GPUs without NVLink, move at the same time over the PCIe of an offloading GPU.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from weftwork.spec.job import (
 )  # fmt: skip
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.workload.parallelism.layout import Unit, counted_units, held_units, recomputation, virtual_stages_of
+from weftwork.workload.parallelism.offloading import Transfer, stage_transfers
 from weftwork.workload.training.communication import (
     LABELS,
     VALUE_BYTES,
@@ -46,6 +50,7 @@ from weftwork.workload.training.communication import (
     TimedCollective,
     label,
 )
+from weftwork.workload.training.gradients import data_calls, tied_bytes, trained_parameters
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.messages import (
     MIRROR_DONE,
@@ -56,23 +61,21 @@ from weftwork.workload.training.messages import (
     StageMessages,
     lane_of,
 )
-from weftwork.workload.training.schedule import Pass, as_loops, passes
+from weftwork.workload.training.optimizer import optimizer_exchange_ps, optimizer_s
+from weftwork.workload.training.pass_units import PassUnit, pass_units
+from weftwork.workload.training.schedule import as_loops
 from weftwork.workload.training.stage import UnitOperations, duration_ps, in_turn
+from weftwork.workload.training.turns import PASS_DTYPE, PASSES, PassStep, Turns, batches_each, phase_row, turns_of
 
-__all__ = ["PASSES", "PASS_DTYPE", "Extras", "Stage", "TrainingShape", "stages_of", "training_job"]
+__all__ = [
+    "PASSES", "PASS_DTYPE", "Extras", "Stage", "TrainingShape", "job_of_calls", "stages_of", "training_job",
+]  # fmt: skip
 
-PASSES: Final = ("forward", "backward", "weights", "gradients", "update", "checkpoint", "loading")
-_NAMES: Final = {"input": "backward"}  # of passes whose kind is not their name
-PASS_DTYPE: Final = np.dtype([("pass", np.int32), ("micro_batch", np.int32), ("virtual_stage", np.int32)])
 MILESTONES: Final = ("pass", "iteration")
 
 # Tokens; the others are those of `weftwork.workload.training.stage` and `weftwork.workload.training.messages`
 GRADIENTS_GO, GRADIENTS_DONE, PARAMETERS_GO, PARAMETERS_DONE = range(8, 12)
-
-OPTIMIZER_BYTES: Final = 28  # of a parameter that a rank updates: Adam in FP32 reads and writes three, reads a gradient
-WORKING_BYTES: Final = 6  # of a parameter that it holds: gradient read and cleared, new value written
-OPTIMIZER_KERNELS: Final = 10
-OPTIMIZER_EXCHANGES: Final = 3  # small all-reduces: norm of the gradients, overflow, loss
+TRANSFERRED: Final = 12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,7 +148,25 @@ def training_job(
     the job, whose program s is that of stage s and whose labels are `LABELS`; and what its milestones mean
     """
     calls = Communication(model=model, plan=plan, software=software, cluster=cluster, placement=placement)
-    kernels = Kernels(gpu=gpu, software=software, precision=plan.precision)
+    return job_of_calls(calls, gpu=gpu, extras=extras, name=name)
+
+
+def job_of_calls(
+    calls: Communication, *, gpu: Gpu, extras: Extras | None = None, name: str = "training"
+) -> tuple[Job, TrainingShape]:
+    """Write the programs of a training job from its communication.
+
+    Parameters
+    ----------
+    calls : communication of the job, with its model, plan, software and placement
+    gpu, extras, name : as of `training_job`
+
+    Raises
+    ------
+    ConfigError : as `training_job`
+    """
+    model, plan = calls.model, calls.plan
+    kernels = Kernels(gpu=gpu, software=calls.software, precision=plan.precision)
     units = UnitOperations(model=model, plan=plan, kernels=kernels, communication=calls)
     stages = stages_of(units, extras)
     job = Job(
@@ -153,7 +174,7 @@ def training_job(
         ranks=plan.ranks,
         programs=tuple(Program(streams=stage.streams()) for stage in stages),
         rank_program=calls.groups.stage_of(np.arange(plan.ranks)).astype(np.int32),
-        placement=placement,
+        placement=calls.placement,
         milestone_names=MILESTONES,
         labels=LABELS,
     )
@@ -178,25 +199,6 @@ def stages_of(units: UnitOperations, extras: Extras | None = None) -> list[Stage
         Stage(units=units, extras=extras or Extras(), stage=stage, virtual_stages=parts)
         for stage, parts in enumerate(every)
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A pass with the features that its operations depend on.
-
-    Its first and last micro batch may do more than others.
-    """
-
-    kind: str
-    virtual_stage: int
-    is_first: bool
-    is_last: bool
-    pair: str = ""
-
-    @property
-    def has_gradients(self) -> bool:
-        """Whether the pass produces weight gradients."""
-        return self.kind in {"backward", "weights"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,33 +231,14 @@ class Stage:
         return held_units(self.units.model, self.plan)[self.stage]
 
     @cached_property
-    def passes(self) -> tuple[Pass, ...]:
-        """Passes of the stage in order."""
-        return passes(self.plan, self.stage)
-
-    @cached_property
-    def steps(self) -> list[_Step]:
-        """Passes of the stage, as far as operations differ."""
-        firsts = {0, self._batches_each} if self.plan.has_mirror else {0}
-        lasts = {first + self._batches_each - 1 for first in firsts}
-        return [
-            _Step(
-                kind=one.kind,
-                virtual_stage=one.virtual_stage,
-                is_first=one.kind == "forward" and one.micro_batch in firsts,
-                is_last=one.kind in {"backward", "weights"} and one.micro_batch in lasts,
-                pair=one.pair,
-            )
-            for one in self.passes
-        ]
+    def transfers(self) -> tuple[tuple[Transfer, ...], ...]:
+        """Transfers of offloaded activations of its virtual stages."""
+        return stage_transfers(self.virtual_stages, self.plan.offloaded_layers)
 
     @property
-    def _batches_each(self) -> int:
-        """Micro batches of each virtual stage.
-
-        For DualPipe's two directions it is one half each.
-        """
-        return self.plan.micro_batches // 2 if self.plan.has_mirror else self.plan.micro_batches
+    def turns(self) -> Turns:
+        """Passes of the stage in order."""
+        return turns_of(self.plan, self.stage)
 
     @cached_property
     def messages(self) -> StageMessages:
@@ -278,15 +261,12 @@ class Stage:
 
     def shape(self) -> NDArray[np.void]:
         """Phases that the milestones of the main stream begin."""
-        rows: list[tuple[int, int, int]] = []
-        of_passes = [
-            (PASSES.index(_NAMES.get(one.kind, one.kind)), one.micro_batch, one.virtual_stage) for one in self.passes
-        ]
+        parts: list[NDArray[np.void]] = []
         for iteration in range(self.extras.iterations):
-            rows += [(PASSES.index("loading"), -1, -1)] if self._loading else []
-            rows += [*of_passes, (PASSES.index("gradients"), -1, -1), (PASSES.index("update"), -1, -1)]
-            rows += [(PASSES.index("checkpoint"), -1, -1)] if self.extras.has_checkpoint(iteration) else []
-        return np.array(rows, PASS_DTYPE)
+            parts += [phase_row("loading")] if self._loading else []
+            parts += [self.turns.rows, phase_row("gradients"), phase_row("update")]
+            parts += [phase_row("checkpoint")] if self.extras.has_checkpoint(iteration) else []
+        return np.concatenate(parts)
 
     def end(self) -> tuple[Operation, ...]:
         """Operations of a stage behind its last pass.
@@ -294,10 +274,6 @@ class Stage:
         Operations that wait for a parallel stream are left out.
         """
         return (*self._gradients(), *self._update())
-
-    def data_calls(self, unit: Unit) -> tuple[tuple[TimedCollective, ...], tuple[TimedCollective, ...]]:
-        """Calls that gather a unit's parameters and add its gradients."""
-        return self._parameter_calls(unit), self._gradient_calls(unit)
 
     @property
     def exchange_ps(self) -> int:
@@ -322,7 +298,7 @@ class Stage:
         found: list[Operation] = [*self._loading]
         if self._gathers_hidden or self._prefetches:
             found.append(Notify(token=PARAMETERS_GO))
-        found += as_loops(self.steps, self._step)
+        found += self.turns.written(self._step)
         found.append(Milestone(name=0))
         found += self._gradients()
         found.append(Milestone(name=0))
@@ -335,21 +311,21 @@ class Stage:
             return ()
         return (Milestone(name=0), Compute(duration_ps=self.extras.loading_ps, label=label("loading")))
 
-    def _step(self, step: _Step) -> list[Operation]:
+    def _step(self, step: PassStep) -> list[Operation]:
         """One pass: waiting, the units of its virtual stage, sending."""
         found: list[Operation] = [Milestone(name=0)]
         for lane, virtual_stage in self._arriving(step):
             if self.messages.takes(lane, virtual_stage):
                 found.append(Await(token=lane.arrived, label=label("pipeline")))
                 found += in_turn(self.calls.arrival)
-        found += as_loops(self._order(step), lambda unit: self._unit(unit, step))
+        found += as_loops(self._places(step), lambda place: self._place(place, step))
         given = [lane for lane, virtual_stage in self._leaving(step) if self.messages.gives(lane, virtual_stage)]
         found += [Notify(token=lane.ready) for lane in given]
         if self.plan.overlap.pipeline < 1:
             found += [Await(token=lane.sent, label=label("pipeline")) for lane in given]
         return found
 
-    def _arriving(self, step: _Step) -> list[tuple[PipelineLane, int]]:
+    def _arriving(self, step: PassStep) -> list[tuple[PipelineLane, int]]:
         """Lanes from which a pass receives, with the virtual stages.
 
         The first pass of a pair receives for both.
@@ -359,7 +335,7 @@ class Stage:
         own = self._lane(step.virtual_stage, is_forward=step.kind == "forward")
         return [own, self._lane(1 - step.virtual_stage, is_forward=False)] if step.pair == "first" else [own]
 
-    def _leaving(self, step: _Step) -> list[tuple[PipelineLane, int]]:
+    def _leaving(self, step: PassStep) -> list[tuple[PipelineLane, int]]:
         """Lanes to which a pass sends, with the virtual stages.
 
         The second pass of a pair sends for both.
@@ -372,11 +348,23 @@ class Stage:
     def _lane(self, virtual_stage: int, *, is_forward: bool) -> tuple[PipelineLane, int]:
         return lane_of(self.plan, virtual_stage, is_forward=is_forward), virtual_stage
 
-    def _order(self, step: _Step) -> tuple[Unit, ...]:
+    def _places(self, step: PassStep) -> list[PassUnit]:
+        """Units of a pass in order, with the transfers of offloaded activations."""
+        moved = () if step.kind == "weights" else self.transfers[step.virtual_stage]
+        return pass_units(self.virtual_stages[step.virtual_stage], moved, is_forward=step.kind == "forward")
+
+    def _place(self, place: PassUnit, step: PassStep) -> list[Operation]:
+        moves: list[Operation] = [Await(token=TRANSFERRED, label=label("offload"))] if place.ends else []
+        if place.begins is not None:
+            moves.append(Notify(token=TRANSFERRED, after_ps=self.units.offload_ps(place.begins)))
+        unit = self._unit(place.unit, step)
+        return [*unit, *moves] if step.kind == "forward" else [*moves, *unit]
+
+    def _order(self, step: PassStep) -> tuple[Unit, ...]:
         units = self.virtual_stages[step.virtual_stage]
         return units if step.kind == "forward" else units[::-1]
 
-    def _unit(self, unit: Unit, step: _Step) -> list[Operation]:
+    def _unit(self, unit: Unit, step: PassStep) -> list[Operation]:
         found: list[Operation] = []
         if self._is_sharded and step.kind != "weights" and self._parameter_calls(unit):
             found += self._gather_now(unit)
@@ -406,7 +394,7 @@ class Stage:
             for unit, many in self.held.items()
             if self.units.exchanges(unit)
         )
-        count = passes * self._batches_each
+        count = passes * batches_each(self.plan)
         return (Loop(count=count, body=body),) if body and count else ()
 
     # parameters and gradients
@@ -417,7 +405,7 @@ class Stage:
 
     @property
     def _is_sharded(self) -> bool:
-        return self.plan.zero == 3 and not self.plan.has_lora
+        return self.plan.zero == 3
 
     @property
     def _prefetches(self) -> bool:
@@ -425,21 +413,17 @@ class Stage:
 
     @property
     def _reduces_hidden(self) -> bool:
-        return not self.plan.has_lora and not self._is_sharded and self._hidden > 0
+        return not self._is_sharded and self._hidden > 0
 
     @property
     def _gathers_hidden(self) -> bool:
         return self._reduces_hidden and self.plan.zero > 0
 
     def _gradient_calls(self, unit: Unit) -> tuple[TimedCollective, ...]:
-        work = self.units.work[unit]
-        return () if self.plan.has_lora else self.calls.gradients(work.parameters, work.expert_parameters)
+        return data_calls(self.units, unit)[1]
 
     def _parameter_calls(self, unit: Unit) -> tuple[TimedCollective, ...]:
-        work = self.units.work[unit]
-        if self.plan.has_lora or self.plan.zero == 0:
-            return ()
-        return self.calls.parameters(work.parameters, work.expert_parameters)
+        return data_calls(self.units, unit)[0]
 
     def _gather_now(self, unit: Unit) -> list[Operation]:
         """ZeRO 3: gather parameters before a pass.
@@ -458,34 +442,37 @@ class Stage:
         share = self._hidden
         if self._prefetches:
 
-            def prefetched(step: _Step) -> Sequence[Operation]:
+            def prefetched(step: PassStep) -> Sequence[Operation]:
                 return as_loops(self._order(step), lambda unit: self._prefetch(unit, share))
 
             # the last unit of an iteration asks for one that is not there
-            gathering = [step for step in self.steps if step.kind != "weights"]
-            return (*as_loops(gathering, prefetched), Await(token=PARAMETERS_GO))
+            gathered = self.turns.written_where(lambda step: step.kind != "weights", prefetched)
+            return (*gathered, Await(token=PARAMETERS_GO))
         if not self._gathers_hidden:
             return ()
-        first = [step for step in self.steps if step.is_first]
+        steps = self.turns.steps
+        first = [steps[place] for place in self.turns.order if steps[place].is_first]
         found: list[Operation] = [Await(token=PARAMETERS_GO)]
         for step in first:
             for unit in self._order(step):
                 if calls := self._parameter_calls(unit):
-                    found += [*in_turn(calls, share, overhead_share=1), Notify(token=PARAMETERS_DONE)]
+                    found += [*in_turn(calls, share, overhead_share=1, is_beside=True), Notify(token=PARAMETERS_DONE)]
         return tuple(found)
 
     def _prefetch(self, unit: Unit, share: float) -> list[Operation]:
         calls = self._parameter_calls(unit)
         if not calls:
             return []
-        return [Await(token=PARAMETERS_GO), *in_turn(calls, share), Notify(token=PARAMETERS_DONE)]
+        return [Await(token=PARAMETERS_GO), *in_turn(calls, share, is_beside=True), Notify(token=PARAMETERS_DONE)]
 
     def _gradient_stream(self) -> tuple[Operation, ...]:
         """Reductions beside computing, in the order of ending backward passes."""
         share = self._hidden
-        if share <= 0 or self.plan.has_lora:
+        if share <= 0:
             return ()
-        steps = [step for step in self.steps if step.has_gradients and (self._is_sharded or step.is_last)]
+
+        def reduces(step: PassStep) -> bool:
+            return step.has_gradients and (self._is_sharded or step.is_last)
 
         def reduced(unit: Unit) -> list[Operation]:
             calls = self._gradient_calls(unit)
@@ -494,22 +481,22 @@ class Stage:
             whole = None if self._is_sharded else 1.0
             return [
                 Await(token=GRADIENTS_GO),
-                *in_turn(calls, share, overhead_share=whole),
+                *in_turn(calls, share, overhead_share=whole, is_beside=True),
                 Notify(token=GRADIENTS_DONE),
             ]
 
-        return as_loops(steps, lambda step: as_loops(self._order(step), reduced))
+        return self.turns.written_where(reduces, lambda step: as_loops(self._order(step), reduced))
 
     def _gradients(self) -> list[Operation]:
-        """The rest of gradient reduction after the last backward pass."""
+        """The rest of gradient reduction after the last backward pass, behind what was hidden."""
         found: list[Operation] = []
-        if not self.plan.has_lora and not self._is_sharded:
-            found += in_turn(self.calls.gradients(*self._held), 1 - self._hidden, overhead_share=1)
-        if self._hidden > 0 and not self.plan.has_lora:
+        if self._hidden > 0:
             each = sum(many for unit, many in self.held.items() if self._gradient_calls(unit))
             times = self.plan.micro_batches if self._is_sharded else 1
             if each:
                 found.append(Loop(count=each * times, body=(Await(token=GRADIENTS_DONE, label=label("data")),)))
+        if not self._is_sharded:
+            found += in_turn(self.calls.gradients(*self._held), 1 - self._hidden, overhead_share=1)
         if self._tied_bytes:
             found += [Notify(token=TIED_GO), Await(token=TIED_DONE, label=label("data"))]
         return found + self._with_mirror(0)
@@ -525,12 +512,11 @@ class Stage:
         dense, experts = self._held
         is_sharded = self.plan.zero > 0
         updated = self._shard(self.counted[:1] if is_sharded and self.plan.has_mirror else self.counted)
-        moved = OPTIMIZER_BYTES * updated + WORKING_BYTES * (dense + experts)
-        taken_s = self.units.kernels.memory_s(moved, OPTIMIZER_KERNELS)
-        exchanged_ps = OPTIMIZER_EXCHANGES * self.calls.message_latency_ps(far=True)
-        found: list[Operation] = [Compute(duration_ps=duration_ps(taken_s) + exchanged_ps, label=label("optimizer"))]
+        taken_ps = duration_ps(optimizer_s(self.units.kernels, updated, dense + experts))
+        taken_ps += optimizer_exchange_ps(self.calls)
+        found: list[Operation] = [Compute(duration_ps=taken_ps, label=label("optimizer"))]
         found += self._with_mirror(1)
-        if is_sharded and not self._is_sharded and not self.plan.has_lora:
+        if is_sharded and not self._is_sharded:
             found += in_turn(self.calls.parameters(dense, experts), 1 - self._hidden, overhead_share=1)
         return found
 
@@ -540,11 +526,10 @@ class Stage:
         return self._trained(self.counted)
 
     def _trained(self, virtual_stages: Sequence[Counter[Unit]]) -> tuple[float, float]:
-        if self.plan.has_lora:
-            return 0.0, 0.0
-        works = [(self.units.work[unit], many) for counted in virtual_stages for unit, many in counted.items()]
-        dense = sum(many * work.parameters for work, many in works)
-        return dense, sum(many * work.expert_parameters for work, many in works)
+        works = [
+            (trained_parameters(self.units, unit), many) for counted in virtual_stages for unit, many in counted.items()
+        ]
+        return sum(many * dense for (dense, _), many in works), sum(many * experts for (_, experts), many in works)
 
     def _shard(self, virtual_stages: Sequence[Counter[Unit]]) -> float:
         """Parameters of virtual stages updated by a rank."""
@@ -571,8 +556,4 @@ class Stage:
     @property
     def _tied_bytes(self) -> int:
         """Gradient bytes of a table that first and last stage both hold."""
-        model, plan = self.units.model, self.plan
-        is_end = self.stage in {0, plan.pipeline - 1}
-        if not model.has_tied_embeddings or plan.has_lora or plan.has_both_ends or not is_end:
-            return 0
-        return model.vocabulary * model.hidden // plan.tensor * plan.gradient_bytes
+        return tied_bytes(self.units.model, self.plan) if self.stage in {0, self.plan.pipeline - 1} else 0

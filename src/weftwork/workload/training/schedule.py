@@ -18,16 +18,16 @@ says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.spec.job import Loop, Operation
 from weftwork.spec.training import Parallelism
 
-__all__ = ["Kind", "Pass", "as_loops", "passes"]
+__all__ = ["Blocks", "Kind", "Pass", "as_loops", "in_blocks", "passes", "written"]
 
 T = TypeVar("T")
 MOST_RUNS: Final = 64  # blocks of a period that are looked for; a period has about two for each virtual stage
@@ -211,7 +211,11 @@ def _pass(kind: Literal["forward", "backward"], plan: Parallelism, index: int) -
     return Pass(kind=kind, micro_batch=group * plan.pipeline + member, virtual_stage=virtual_stage)
 
 
-def as_loops(sequence: Sequence[T], body: Callable[[T], Sequence[Operation]]) -> tuple[Operation, ...]:
+_Block: TypeAlias = tuple[int, tuple[Any, ...]]  # how often; numbers of items and such blocks
+Blocks: TypeAlias = tuple[_Block, ...]
+
+
+def as_loops(sequence: Iterable[T], body: Callable[[T], Sequence[Operation]]) -> tuple[Operation, ...]:
     """Write a sequence as operations, with loops for repetitions.
 
     Parameters
@@ -219,52 +223,68 @@ def as_loops(sequence: Sequence[T], body: Callable[[T], Sequence[Operation]]) ->
     sequence : what happens, item by item; equal items have equal bodies
     body : the operations of an item
     """
-    found = [_Block(count=1, of=(item,)) for item in sequence]
+    blocks, items = in_blocks(sequence)
+    return written(blocks, items, body)
+
+
+def in_blocks(sequence: Iterable[T]) -> tuple[Blocks, tuple[T, ...]]:
+    """Fold the repetitions of a sequence.
+
+    Parameters
+    ----------
+    sequence : item by item
+
+    Returns
+    -------
+    blocks that repeat ``count`` times in sequence; and the items that their numbers stand for, each once
+    """
+    numbers: dict[T, int] = {}
+    blocks: list[_Block] = [(1, (numbers.setdefault(item, len(numbers)),)) for item in sequence]
     for longest in (1, 2, MOST_RUNS):  # runs of one item, forward and backward by turns, periods of a schedule
-        found = _folded(found, longest)
-    known: dict[T, tuple[Operation, ...]] = {}
+        blocks = _folded(blocks, longest)
+    return tuple(blocks), tuple(numbers)
 
-    def operations(block: _Block[T]) -> tuple[Operation, ...]:
+
+def written(blocks: Blocks, items: Sequence[T], body: Callable[[T], Sequence[Operation]]) -> tuple[Operation, ...]:
+    """Write blocks as operations, with a loop for each that repeats.
+
+    Parameters
+    ----------
+    blocks, items : of `in_blocks`
+    body : the operations of an item
+    """
+    bodies = [tuple(body(item)) for item in items]
+
+    def operations(block: _Block) -> tuple[Operation, ...]:
+        count, of = block
         inside: list[Operation] = []
-        for part in block.of:
-            if isinstance(part, _Block):
-                inside.extend(operations(part))
-                continue
-            if part not in known:
-                known[part] = tuple(body(part))
-            inside.extend(known[part])
-        if block.count == 1 or not inside:
+        for part in of:
+            inside.extend(operations(part) if isinstance(part, tuple) else bodies[part])
+        if count == 1 or not inside:
             return tuple(inside)
-        return (Loop(count=block.count, body=tuple(inside)),)
+        return (Loop(count=count, body=tuple(inside)),)
 
-    return tuple(operation for block in found for operation in operations(block))
-
-
-@dataclass(frozen=True, slots=True)
-class _Block(Generic[T]):
-    """Items and blocks that repeat ``count`` times in sequence."""
-
-    count: int
-    of: tuple[T | _Block[T], ...]
+    return tuple([operation for block in blocks for operation in operations(block)])
 
 
-def _folded(blocks: Sequence[_Block[T]], longest: int) -> list[_Block[T]]:
+def _folded(blocks: Sequence[_Block], longest: int) -> list[_Block]:
     """Fold repetitions into blocks of up to ``longest`` given blocks."""
-    found: list[_Block[T]] = []
-    numbers: dict[_Block[T], int] = {}
+    folded: list[_Block] = []
+    numbers: dict[_Block, int] = {}
     numbered = [numbers.setdefault(block, len(numbers)) for block in blocks]  # numbers are quick to compare
     at = 0
     while at < len(blocks):
         length, count = _best_length(numbered, at, longest)
         inside = tuple(blocks[at : at + length])
         if length == 1:
-            found.append(_Block(count=count * inside[0].count, of=inside[0].of))
+            (count_of_one, of) = inside[0]
+            folded.append((count * count_of_one, of))
         elif count == 1:
-            found.extend(inside)
+            folded.extend(inside)
         else:
-            found.append(_Block(count=count, of=inside))
+            folded.append((count, inside))
         at += length * count
-    return found
+    return folded
 
 
 def _best_length(blocks: Sequence[int], at: int, longest: int) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from weftwork.base.clock import whole_ps
 from weftwork.spec.job import Await, Compute, Notify, Operation, Wait
 from weftwork.spec.training import Model, Parallelism
 from weftwork.workload.parallelism.layout import Unit, recomputation
+from weftwork.workload.parallelism.memory import unit_bytes
 from weftwork.workload.training.communication import Communication, TimedCollective, label
 from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.layers import Half, UnitWork, unit_work
@@ -41,7 +42,11 @@ def duration_ps(time_s: float) -> int:
 
 
 def in_turn(
-    calls: Iterable[TimedCollective], share: float = 1.0, *, overhead_share: float | None = None
+    calls: Iterable[TimedCollective],
+    share: float = 1.0,
+    *,
+    overhead_share: float | None = None,
+    is_beside: bool = False,
 ) -> list[Operation]:
     """Do a share of each call in sequence, and wait for each.
 
@@ -50,13 +55,17 @@ def in_turn(
     calls : in order
     share : of their bytes; nothing happens at 0
     overhead_share : of their overhead, by default as their bytes
+    is_beside : in a stream beside the computing one
     """
     if share <= 0:
         return []
     return [
         operation
         for call in calls
-        for operation in (call.share(share, overhead_share=overhead_share), Wait(label=call.collect.label))
+        for operation in (
+            call.share(share, overhead_share=overhead_share, is_beside=is_beside),
+            Wait(label=call.collect.label),
+        )
     ]
 
 
@@ -108,6 +117,12 @@ class UnitOperations:
         found: list[Operation] = [Compute(duration_ps=time_ps, label=label("compute"))] if time_ps else []
         return [*found, *self._launch(unit, "backward", self._weights_share(unit))]
 
+    def offload_ps(self, unit: Unit) -> int:
+        """Time in which the activations of a unit go to the memory of the host, or come back."""
+        has_flash_attention = self.kernels.software.has_flash_attention
+        size_bytes = unit_bytes(self.model, self.plan, unit, has_flash_attention=has_flash_attention)
+        return duration_ps(8 * size_bytes / self.communication.cluster.host_rate_bps)
+
     @property
     def hidden_exchange(self) -> list[Operation]:
         """Expert stream of one layer and pass; empty if nothing hides."""
@@ -115,7 +130,7 @@ class UnitOperations:
         calls = self.communication.exchange
         if share <= 0 or not calls:
             return []
-        both = [*in_turn(calls, share), *in_turn(_inverse(calls), share)]
+        both = [*in_turn(calls, share, is_beside=True), *in_turn(_inverse(calls), share, is_beside=True)]
         return [Await(token=EXPERT_GO), *both, Notify(token=EXPERT_DONE)]
 
     def exchanges(self, unit: Unit) -> bool:

@@ -57,7 +57,8 @@ class UnitWork:
     operations : that the CPU launches, forward and backward, by the module that a CUDA graph may replay; of module
         None those that only a graph of the whole iteration replays
     loops_s : CPU time, forward and backward, of launches in a loop over experts, which none but that graph replays
-    parameters, expert_parameters : that this GPU holds, those of routed experts apart
+    parameters, expert_parameters : that this GPU holds, those of routed experts apart, without adapters
+    adapter_parameters : that this GPU holds and trains beside frozen weights (LoRA)
     """
 
     halves: tuple[tuple[str, Half], ...]
@@ -65,6 +66,7 @@ class UnitWork:
     loops_s: tuple[float, float] = (0.0, 0.0)
     parameters: float = 0.0
     expert_parameters: float = 0.0
+    adapter_parameters: float = 0.0
 
     @property
     def forward_s(self) -> float:

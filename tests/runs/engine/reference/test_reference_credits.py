@@ -16,7 +16,7 @@ from weftwork.base.clock import US_PS
 from weftwork.engine.instants import Fault
 from weftwork.engine.packet_input import PacketInput
 from weftwork.engine.reference.simulation import Simulation, run
-from weftwork.engine.waits import WAIT_STATES
+from weftwork.engine.rows.waits import WAIT_STATES
 from weftwork.spec.device import Nic, Switch
 from weftwork.spec.transport import Transport
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weftwork.base.errors import ConfigError
+from weftwork.base.fix import SetKey, changes_of
 from weftwork.hardware.catalogue import nodes
 from weftwork.spec.scenario.scenario import Scenario, loads
 
@@ -70,6 +71,26 @@ def test_a_fault_comes_before_the_end_of_the_run(at: str, is_allowed: bool) -> N
         assert read(text).faults[0].at_ps == 999_999
     else:
         assert mistakes(text) == ["faults.0.at"]
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "loss", "is_allowed"), [("packet", 1, True), ("flow", 0.999, True), ("flow", 1, False)]
+)
+def test_flows_cross_no_link_that_loses_all_packets(fidelity: str, loss: float, is_allowed: bool) -> None:  # noqa: FBT001 - a row says it
+    """The fault is counted among those of the scenario, however often another one repeats, and the fix leads on."""
+    flap = "{at: 1us, link: host1-leaf0, event: down, for: 1us, every: 5us, times: 2}"
+    engine = f"{TRAFFIC}engine: {{fidelity: {fidelity}}}\n"
+    text = f"{engine}faults: [{flap}, {{at: 1us, link: host0-leaf0, event: lossy, loss: {loss}}}]\n"
+    if is_allowed:
+        assert read(text).faults[1].loss == loss
+        return
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    (mistake,) = caught.value.mistakes
+    assert (mistake.path, mistake.line) == ("faults.1.loss", 5)
+    assert mistake.fix is not None
+    sets = {change.path: change.value for change in changes_of(mistake.fix, mistake.path) if isinstance(change, SetKey)}
+    assert read(text, **sets).faults[1].event == "down"
 
 
 def test_links_of_hosts_have_the_delay_of_the_others_unless_they_have_their_own() -> None:

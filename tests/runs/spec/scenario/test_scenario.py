@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from helpers.findings import sound
 
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import format_quantity
@@ -145,7 +146,7 @@ def test_what_is_dumped_is_complete_and_loads_back_equal(text: str) -> None:
     again = loads(written, known=KNOWN)
     assert again == scenario
     assert dump(again) == written
-    root, _ = read_tree(written)
+    root = sound(read_tree, written)
     assert isinstance(root, Mapping)
     assert root.get("engine") is not None
 
@@ -569,7 +570,7 @@ def plain(text: str) -> object:
             case _:
                 return [walk(item) for item in node.items]  # type: ignore[attr-defined]
 
-    return walk(read_tree(text)[0])
+    return walk(sound(read_tree, text))
 
 
 @pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)

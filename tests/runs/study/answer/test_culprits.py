@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.gallery import Gallery
 
 import weftwork
-from weftwork.report.three_lines import three_lines
+from weftwork.report.page import run_page
+from weftwork.report.three_lines import other_suspects, repair_text, three_lines
+from weftwork.report.words import amount
 from weftwork.spec.answer import Culprit
 from weftwork.store.runs import Run
-from weftwork.study.answer.recorded_suspects import recorded_suspects
-from weftwork.study.run.execute import execute
+from weftwork.study.answer.suspects import suspects
+from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.prepare.what_if import on_fabric, with_fast_fabric, with_rates
+from weftwork.study.record.road import execute, results
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
@@ -300,7 +305,7 @@ def test_how_often_a_timeout_passed_is_told_in_words(timeouts: int, often: str, 
     def text(lost: int) -> str:
         counted = {**execution.outcome.counters, "timeouts": timeouts, "drop_buffer_full": lost}
         ran = replace(execution, outcome=replace(execution.outcome, counters=counted))
-        (suspect,) = (one for one in recorded_suspects(prepared, ran) if one.name == "timeout")
+        (suspect,) = (one for one in suspects(prepared, ran) if one.name == "timeout")
         return suspect.text
 
     assert text(1).endswith(f" before lost packets were sent again, {often}")
@@ -309,10 +314,6 @@ def test_how_often_a_timeout_passed_is_told_in_words(timeouts: int, often: str, 
 
 def test_a_link_in_the_fabric_that_is_slower_than_its_peers_is_named(gallery: Gallery) -> None:
     run = answered(network(), gallery, what_if="none")
-    from weftwork.study.prepare.prepare import prepare, read_scenario
-    from weftwork.study.prepare.what_if import with_rates
-    from weftwork.study.results.results import results
-
     prepared = prepare(read_scenario(run.path / "scenario.yaml"))
     rates = prepared.fabric.links["rate_bps"].copy()
     slow = prepared.fabric.link("host5-leaf1")
@@ -331,9 +332,169 @@ def test_a_link_in_the_fabric_that_is_slower_than_its_peers_is_named(gallery: Ga
     assert (bound.cost_s or 0) >= (found.culprit.cost_s or 0)
 
 
+def test_one_odd_switch_of_a_few_is_named_with_all_that_it_costs(gallery: Gallery) -> None:
+    """Also where it is one of eight; and no fabric is slower with infinitely fast links and switches."""
+    healthy = prepare(read_scenario(answered(training(), gallery, what_if="none").path / "scenario.yaml"))
+    fabric = healthy.fabric
+    slow = fabric.switches[0].model_copy(update={"name": "slow", "forwarding_latency_ps": 200_000_000})
+    device = fabric.node_device.copy()
+    device[fabric.node_names.index("leaf3")] = len(fabric.switches)
+    odd = on_fabric(healthy, node_device=device, switches=(*fabric.switches, slow))
+    taken_ps, usual_ps = (results(one, execute(one)).summary["iteration_ps"].value for one in (odd, healthy))
+    answer = results(odd, execute(odd)).answer
+    (leaf,) = (one for one in (answer.culprit, *answer.others) if one.name == "leaf3")
+    assert leaf.text == "has forwarding latency 200us where its peers have 750ns"
+    assert leaf.cost_s == pytest.approx((taken_ps - usual_ps) / 1e12, rel=0.02)
+    fast = with_fast_fabric(odd)
+    assert results(fast, execute(fast)).summary["iteration_ps"].value <= taken_ps
+
+
+def test_slow_pcie_of_one_host_is_told_once(gallery: Gallery) -> None:
+    healthy = prepare(read_scenario(answered(training(), gallery, what_if="none").path / "scenario.yaml"))
+    fabric = healthy.fabric
+    slow = fabric.nics[0].model_copy(update={"name": "slow", "pcie_rate_bps": 20 * 10**9})
+    device = fabric.node_device.copy()
+    device[fabric.hosts[5]] = len(fabric.nics)
+    odd = on_fabric(healthy, node_device=device, nics=(*fabric.nics, slow))
+    answer = results(odd, execute(odd)).answer
+    names = [one.name for one in (answer.culprit, *answer.others)]
+    assert names.count("host5") == 1
+    assert "PCIe" not in names
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("nvlink_rate_bps", 90 * 10**9, "has NVLink rate 90Gbps where its peers have 2.9232Tbps"),
+        ("nvlink_latency_ps", 100_000_000, "has NVLink latency 100us where its peers have 1us"),
+    ],
+)
+def test_a_server_unlike_its_peers_inside_is_named_with_what_it_costs(
+    gallery: Gallery, field: str, value: int, words: str
+) -> None:
+    """Also where no fault is listed; GPUs of other servers wait for its GPUs."""
+    text = """schema: 3
+fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, node: dgx-h100}
+transport: {congestion_control: none, load_balancing: switch-spray, reorder_tolerant: true}
+collective: {operation: all-reduce, size: 64MiB, algorithm: ring}
+engine: {fidelity: flow}
+"""
+    healthy = prepare(read_scenario(answered(text, gallery, what_if="none").path / "scenario.yaml"))
+    fabric = healthy.fabric
+    slow = fabric.servers[0].model_copy(update={"name": "odd", field: value})
+    kind = np.zeros(len(fabric.node_names), np.int32)
+    kind[fabric.hosts[2]] = 1
+    odd = on_fabric(healthy, node_server=kind, servers=(*fabric.servers, slow))
+    taken_ps, usual_ps = (results(one, execute(one)).summary["collective_duration_ps"].value for one in (odd, healthy))
+    answer = results(odd, execute(odd)).answer
+    (server,) = (one for one in (answer.culprit, *answer.others) if one.kind == "server")
+    assert server.name == "host2"
+    assert server.text == words
+    assert server.cost_s == pytest.approx((taken_ps - usual_ps) / 1e12, rel=1e-9)
+    assert server.cost_share > 0.1
+
+
+def test_a_fault_that_the_scenario_lists_is_told_also_where_it_costs_next_to_nothing(gallery: Gallery) -> None:
+    more = """faults: [{at: 0s, link: host3-leaf0, event: degrade, fraction: 0.99}]
+stragglers: [{gpu: 9, factor: 1.3}]"""
+    run = answered(training(more), gallery)
+    assert culprit(run).key == "stragglers.0"
+    (line,) = (text for text in other_suspects(run) if "faults.0" in text)
+    assert line.startswith("host3-leaf0 (faults.0) has 99 % of its rate")
+    (fault,) = (one for one in run.answer.others if one.key == "faults.0")  # type: ignore[union-attr]
+    assert fault.cost_share is not None
+    assert fault.cost_share < 0.01
+
+
 @pytest.mark.parametrize("fidelity", ["packet", "flow"])
 def test_a_hash_into_weights_collides_as_any_hash(gallery: Gallery, fidelity: str) -> None:
     text = network(balancing="wcmp", spines=8)
     found = culprit(answered(text, gallery, overrides={"engine.fidelity": fidelity}))
     assert found.name == "wcmp"
     assert "hashes collide" in found.text
+
+
+EXPERTS = TRAINING.replace("model: llama-3-8b, tensor: 8", "model: qwen3-30b-a3b, recipe: none, tensor: 1, expert: 32")
+
+
+def test_settings_of_experts_say_what_they_cost_and_which_value_mends_them(gallery: Gallery) -> None:
+    """A subject and a verb, the present value, and the other value."""
+    run = gallery.run(EXPERTS.format(pipeline=1, more=""), what_if="all")
+    lines = [three_lines(run)[2], *other_suspects(run)]
+    copies = next(line for line in lines if "deduplicated_experts" in line)
+    assert copies.startswith(
+        "repeated copies of tokens (training.software.deduplicated_experts) cross the network: a token is sent to each"
+        " of its experts, even if several of them are on one server; with true, as in DeepEP and HybridEP, one copy"
+        " goes to a server: "
+    )
+    hidden = next(line for line in lines if "overlap.expert" in line)
+    assert hidden.startswith(
+        "an exchange of experts with little overlap (training.overlap.expert) hides at most 0 % of its time behind"
+        " computation by default; tuned recipes hide 90 %: "
+    )
+    assert all("(simulated again without it)" in line for line in (copies, hidden))
+
+
+SLOW_NICS = (
+    "{at: 0ps, nic: host2/nic1, event: slow, fraction: 0.2}",
+    "{at: 0ps, nic: host5/nic3, event: slow, fraction: 0.15}",
+)
+LISTED_PAIRS = {
+    "two NICs": (f"faults: [{SLOW_NICS[0]}]", f"faults: [{SLOW_NICS[1]}]", f"faults: [{', '.join(SLOW_NICS)}]"),
+    "a NIC and a GPU": (
+        f"faults: [{SLOW_NICS[0]}]",
+        "stragglers: [{gpu: 9, factor: 1.3}]",
+        f"faults: [{SLOW_NICS[0]}]\nstragglers: [{{gpu: 9, factor: 1.3}}]",
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", LISTED_PAIRS)
+def test_repairs_have_the_times_of_runs_without_what_is_repaired(gallery: Gallery, pair: str) -> None:
+    """With either and with both repaired, against runs of scenarios that do not list them."""
+    one, other, both = LISTED_PAIRS[pair]
+    text = TRAINING.replace("tensor: 8", "tensor: 2")
+    run = gallery.run(text.format(pipeline=1, more=both), what_if="all")
+    took_ps = {
+        frozenset(left): gallery.run(text.format(pipeline=1, more=more), what_if="none").value("iteration_ps")
+        for left, more in ((("both",), both), (("one",), one), (("other",), other), ((), ""))
+    }
+    suspects = {each.key: each for each in (run.answer.culprit, *run.answer.others) if each.key}
+    keys = ["faults.0", "faults.1" if "stragglers" not in both else "stragglers.0"]
+    (joint,) = [each for each in run.answer.others if each.members]
+    assert set(joint.members) == {suspects[key].name for key in keys}
+    for suspect, left in ((suspects[keys[0]], "other"), (suspects[keys[1]], "one"), (joint, "")):
+        without_s = run.answer.took.seconds - suspect.cost_s
+        assert without_s * 1e12 == pytest.approx(took_ps[frozenset([left] if left else [])], rel=1e-6)
+    said = repair_text(run.answer)
+    assert said.endswith(f"; both: {amount(took_ps[frozenset()], 'ps')}")
+    first = max((suspects[key] for key in keys), key=lambda each: each.cost_s)
+    assert said.startswith(f"{first.name} first: ")
+
+    page = run_page(run)
+    top = page[page.index('<dl class="lines">') : page.index("</dl>", page.index('<dl class="lines">'))]
+    assert all(suspects[key].name in top for key in keys)
+    assert "<dt>also</dt>" in top
+    assert "<dt>repair</dt>" in top
+
+    unknown = gallery.run(text.format(pipeline=1, more=both), what_if="none")
+    names = [suspects[key].name for key in keys]
+    said = repair_text(unknown.answer)
+    assert all(f"without {name}" in said for name in names)
+    assert said.endswith("without both were not simulated; weftwork run FILE --what-if all does it")
+
+
+def test_two_dear_settings_are_both_at_the_top_and_their_joint_repair_is_not_claimed(gallery: Gallery) -> None:
+    run = gallery.run(EXPERTS.format(pipeline=1, more=""), what_if="all")
+    said = repair_text(run.answer)
+    assert " first: " in said
+    assert said.endswith("together were not simulated")
+    top = run_page(run).partition("</dl>")[2].partition("</dl>")[0]
+    assert "repeated copies of tokens" in top
+    assert "an exchange of experts with little overlap" in top
+
+
+def test_one_suspect_has_no_order_of_repair(gallery: Gallery) -> None:
+    run = answered(training("stragglers: [{gpu: 9, factor: 1.3}]"), gallery)
+    assert repair_text(run.answer) == ""
+    assert "<dt>repair</dt>" not in run_page(run)

@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,9 @@ from weftwork.report.comparison_words import (
     ratio_words,
     switch_words,
 )
-from weftwork.report.design_words import money, power
+from weftwork.report.money import money_words, power_words
 from weftwork.report.page import run_page
+from weftwork.report.three_lines import labelled_lines, other_suspects, repair_text, three_lines
 from weftwork.report.words import amount, typeset
 from weftwork.spec.answer import FULL_SHARE, TROUBLED_SHARE
 from weftwork.store.runs import Run
@@ -51,8 +53,8 @@ NUMBER = re.compile(
 WIDTH = 80
 
 
-SCREEN = 30  # lines; terminals open with 24 to 40 and more
-LABELS = ["took", "limited by", "to blame"]
+SCREEN = 32  # lines, two of them for the interval; terminals open with 24 to 40 and more
+LABELS = ["took", "measured", "limited by", "to blame"]
 
 
 def printed(run: Run) -> str:
@@ -81,7 +83,11 @@ def known(run: Run) -> set[str]:
     answer = document["answer"]
     for culprit in (answer["culprit"], *answer["others"]):
         found |= {amount((culprit["cost_s"] or 0) * 1e12, "ps"), amount(culprit["cost_share"] or 0, "share")}
+        if answer["took"]["seconds"] is not None:  # what the run takes when it is repaired
+            found.add(amount((answer["took"]["seconds"] - (culprit["cost_s"] or 0)) * 1e12, "ps"))
     found.add(amount(answer["limited_by"]["share"], "share"))
+    if interval := answer["took"]["interval"]:
+        found |= {*NUMBER.findall(interval["basis"]), *NUMBER.findall(dict(labelled_lines(run))["measured"])}
     if evidence := answer["evidence"]:
         found |= {amount(one["useful_share"], "share") for one in evidence["resources"]}
         found |= {amount(evidence[name], "share") for name in ("lost_share", "resent_share", "paused_share")}
@@ -90,12 +96,14 @@ def known(run: Run) -> set[str]:
             *(f"{100 * limit:g} %" for limit in (FULL_SHARE, TROUBLED_SHARE)),
         }
         found |= {str(count) for count in range(1, len(answer["others"]) + 1)}  # suspects that were not simulated
-    for text in (*document["about"].values(), answer["culprit"]["text"], answer["culprit"]["name"]):
+    suspects = (answer["culprit"], *answer["others"])
+    for text in (*document["about"].values(), *(one[key] for one in suspects for key in ("text", "name"))):
         found.update(NUMBER.findall(text))
     jobs = {row["job"]: row for row in run.table("jobs").to_pylist()}
     found |= {f"{row['gpus']:,}" for row in jobs.values()}
+    found |= {amount(row["iteration_ps"] or 0, "ps", more=digits) for row in jobs.values() for digits in range(4)}
     for row in run.table("what_if").to_pylist():
-        found |= {amount(row["iteration_ps"], "ps")}
+        found |= {amount(row["iteration_ps"], "ps", more=digits) for digits in range(4)}
         change = 100 * (row["iteration_ps"] / jobs[row["job"]]["iteration_ps"] - 1)
         found |= {f"{change:+.3g} %", *NUMBER.findall(row["change"])}
     for row in run.collectives.to_pylist():  # who had its result last is a column of this table alone
@@ -158,19 +166,43 @@ def test_every_number_that_is_told_is_a_number_of_the_run(run: Run) -> None:
 
 def test_an_answer_begins_with_three_lines_and_fits_one_screen(run: Run) -> None:
     lines = three(run)[0].splitlines()
-    assert [line[:11].strip() for line in lines if not line.startswith(" ")] == LABELS
+    labels = [line[:11].strip() for line in lines if not line.startswith(" ")]
+    suspects = other_suspects(run)
+    assert labels == [*LABELS, *["also"] * len(suspects), *repair_labels(run)]
     assert [line for line in printed(run).splitlines()[1:-1] if len(line) > WIDTH] == []  # but the folder's name
     whole = printed(run).splitlines()
     more = 5 * ("effective_share" in run.summary)  # what was asked for beside the answer
+    texts = [*suspects, repair_text(run.answer)] if run.answer is not None else suspects
+    more += sum(-(-(len(text) + 11) // (WIDTH - 11)) for text in texts if text)
     more += len(bounds(run)) + len(texts_of(run, "memory_bytes"))  # how far off a number may be
     assert sum(-(-max(1, len(line.rstrip())) // WIDTH) for line in whole) <= SCREEN + more
 
 
+def repair_labels(run: Run) -> list[str]:
+    """A line gives the order of repairs where more than one suspect of the run is listed, or has its price."""
+    assert run.answer is not None
+    suspects = (run.answer.culprit, *run.answer.others)
+    single = [one for one in suspects if one.of == "the run" and not one.members and one.kind != "part"]
+    has_line = repair_text(run.answer) != ""
+    assert not has_line or len(single) > 1
+    assert has_line or sum(one.is_listed for one in single) < 2
+    return ["repair"] if has_line else []
+
+
 def test_no_number_is_told_twice(run: Run) -> None:
-    """Not inside the three lines, not in a sentence behind them; and no table has the port that they are about."""
+    """Not inside the three lines, not in a sentence behind them; and no table has the port that they are about.
+
+    Two other suspects may cost the same; their shares do not repeat those of the line above them.
+    """
     lines, behind = three(run)
-    told = [number for number in numbers(lines) if " " in number]
+    first = lines.split("\nalso ", 1)[0]
+    told = [number for number in numbers(first) if " " in number]
     assert sorted(told) == sorted(set(told))
+    parts = [one for one in run.answer.others if one.kind == "part"] if run.answer is not None else []
+    limit = three_lines(run)[1]
+    for part, text in product(parts, other_suspects(run)):
+        if text.startswith(part.name) and amount(part.cost_share or 0.0, "share") in limit:
+            assert amount(part.cost_share or 0.0, "share") not in text
     assert [number for number in told for text in details(run) if number in numbers(text)] == []
     assert run.answer is not None
     port = run.answer.limited_by.name
@@ -243,8 +275,10 @@ def test_every_number_of_a_comparison_is_of_one_of_the_runs_or_their_difference(
             if row.fabric is not None and row.fabric.price_usd is not None and row.fabric.power_w is not None:
                 dollars = row.fabric.price_usd.typical
                 told_of = (row.fabric.links, row.fabric.switches, *(count for _, count in row.fabric.switches_by_tier))
-                there |= {f"{count:,}" for count in told_of} | set(NUMBER.findall(power(row.fabric.power_w.typical)))
-                there |= set(NUMBER.findall(f"{money(dollars)} {money(dollars / row.fabric.gpus)}"))
+                there |= {f"{count:,}" for count in told_of} | set(
+                    NUMBER.findall(power_words(row.fabric.power_w.typical))
+                )
+                there |= set(NUMBER.findall(f"{money_words(dollars)} {money_words(dollars / row.fabric.gpus)}"))
                 there |= set(NUMBER.findall(f"{switch_words(row.fabric)} {ratio_words(row.fabric)}"))
             if row.culprit_share is not None:
                 there.add(f"{100 * row.culprit_share:.0f} %")

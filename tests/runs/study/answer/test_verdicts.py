@@ -19,7 +19,7 @@ transport: {{congestion_control: {control}, mtu: 1024{transport}}}
 traffic: {{pattern: incast, senders: {senders}, receiver: 0, size: {size}}}
 """
 TRAINING = """schema: 3
-fabric: {{topology: rail-optimized, gpus: {gpus}, node: dgx-h100, switch: tomahawk-5}}
+fabric: {{topology: rail-optimized, gpus: {gpus}, node: {node}, switch: tomahawk-5}}
 training: {{model: llama-3-8b, sequence: 8192, zero: 2, {training}}}
 engine: {{fidelity: {fidelity}}}
 """
@@ -29,8 +29,8 @@ def star(*, fabric: str = "", control: str = "none", transport: str = "", sender
     return STAR.format(fabric=fabric, control=control, transport=transport, senders=senders, size=size)
 
 
-def training(keys: str, *, gpus: int = 64, fidelity: str = "flow") -> str:
-    return TRAINING.format(training=keys, gpus=gpus, fidelity=fidelity)
+def training(keys: str, *, gpus: int = 64, node: str = "dgx-h100", fidelity: str = "flow") -> str:
+    return TRAINING.format(training=keys, gpus=gpus, node=node, fidelity=fidelity)
 
 
 LOSSY = ", flow_control: none, timeout: 1ms"
@@ -69,6 +69,10 @@ ILL = {  # scenario, name and key of the culprit, least share of the time that i
     "an optimizer after each micro batch": (
         training("global_batch: 8, recompute: none, overlap: {data: 1}", gpus=8),
         "the optimizer", "training.global_batch", 0.03,
+    ),
+    "a slow link to the host": (
+        training("tensor: 8, global_batch: 64, offloaded_layers: 20", node="{model: dgx-h100, host_rate: 100Gbps}"),
+        "the link to the host", "training.offloaded_layers", 0.3,
     ),
     "recomputation": (training("global_batch: 512, recompute: full"), "recomputation", "training.recompute", 0.1),
     "small messages of a collective": (

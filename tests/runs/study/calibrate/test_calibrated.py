@@ -12,7 +12,7 @@ import pytest
 import weftwork
 from weftwork.base.errors import ConfigError
 from weftwork.cli import main
-from weftwork.report.three_lines import three_lines
+from weftwork.report.three_lines import labelled_lines
 from weftwork.spec.calibration import CONSTANTS, read_calibration
 from weftwork.study.calibrate.file import calibration_text
 from weftwork.study.prepare.prepare import prepare, read_scenario
@@ -124,10 +124,7 @@ def test_a_key_of_the_scenario_goes_before_the_calibration(tmp_path: Path) -> No
     prepared = prepare(read_scenario(written(tmp_path, text, {"launch_us": 400.0, "matmul_efficiency": 0.5})))
     (job,) = prepared.jobs
     assert (job.software.launch_ps, job.software.matmul_efficiency) == (50_000_000, 0.5)
-    assert (
-        "changes nothing for a job with training.software.launch"
-        in prepared.fabric.caveats["calibration.launch_us"].text
-    )
+    assert "changes nothing for a job with training.software.launch" in prepared.notes["calibration.launch_us"].text
 
 
 DRAWS = [{"matmul_efficiency": value} for value in (0.5, 0.55, 0.6, 0.65, 0.7)]
@@ -138,7 +135,10 @@ def test_a_run_prints_an_interval_and_keeps_the_file(tmp_path: Path) -> None:
     run = weftwork.run(file, out=tmp_path / "run", what_if="none")
     low, time, high = (run.value(f"iteration{end}_ps") or 0 for end in ("_low", "", "_high"))
     assert low < time < high
-    assert "5 to 95 % of the calibration" in three_lines(run)[0]
+    interval = run.answer.took.interval
+    assert interval is not None
+    assert (interval.low, interval.high, interval.rows) == (low / 1e12, high / 1e12, 30)
+    assert "5 to 95 % of the draws of the calibration" in dict(labelled_lines(run))["measured"]
     assert run.about["calibrated"].startswith("matmul_efficiency 0.6; fitted on 30 rows of rows.csv (my.toml)")
     text = (tmp_path / "my.toml").read_text(encoding="utf-8")
     assert run.provenance["calibration"]["kept_as"] == "files/my.toml"

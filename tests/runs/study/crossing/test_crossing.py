@@ -127,3 +127,15 @@ def test_a_file_of_the_users_own_is_refused_where_that_is_asked(tmp_path: Path) 
 def test_no_seed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="wanted at least one"):
         run_crossing(out=tmp_path / "out", seeds=0)
+
+
+@pytest.mark.deep
+def test_a_loss_based_control_of_a_users_own_takes_part_on_switches_that_drop(tiny: Path) -> None:
+    own = tiny / "halving.py"
+    own.write_text(OWN.replace("signals=", "is_loss_based=True, signals="))
+    asked = {"out": tiny / "out", "controls": (str(own),), "path_selections": ("ecmp",), "workloads": ("mixed",)}
+    result = run_crossing(**asked, seeds=1, workers=1).result  # type: ignore[arg-type]
+    assert result is not None
+    place = next(at for at, one in enumerate(result.contenders) if one.name == "halving with ecmp")
+    assert result.contenders[place].carried == "drops"
+    assert all(result.cell(place, setting).values for setting in range(len(result.settings)))

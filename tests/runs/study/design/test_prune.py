@@ -160,3 +160,17 @@ def test_two_direct_networks_are_never_the_same_tree() -> None:
     fabric = {"topology": "hyperx", "switch": "s", "nic": "n"}
     built = [one(number, tree=None, family="hyperx", least_share=0.5, fabric=fabric) for number in range(2)]
     assert reasons(built) == {0: "", 1: ""}
+
+
+def test_a_named_topology_keeps_some_of_its_own() -> None:
+    """Closed forms prune within a kind, and never the last candidate of a kind that the user has named."""
+    tree_like = one(0, money=10.0, bps=800.0)
+    loser, worse = (
+        one(number, money=price, bps=400.0, fabric={"topology": "rail-only", "switch": f"s{number}", "nic": "n"})
+        for number, price in ((5, 50.0), (6, 60.0))
+    )
+    kept, gone = prune([tree_like, loser, worse], Limits())
+    assert [each.candidate.number for each in kept] == [0]
+    kept, gone = prune([tree_like, loser, worse], Limits(), ["rail-only"])
+    assert [each.candidate.number for each in kept] == [0, 5]
+    assert [each.built.candidate.number for each in gone] == [6]

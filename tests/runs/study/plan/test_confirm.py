@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from weftwork.base.findings import Findings
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.study.plan.alone import alone_job, largest_calls
 from weftwork.study.plan.confirm import Confirmation, confirm, largest_fit, with_replicas
@@ -17,8 +18,7 @@ from weftwork.study.plan.search import search
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.training import training_jobs
-from weftwork.study.results.results import results
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import execute, results
 
 TINY = """{"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 4,
 "num_attention_heads": 8, "vocab_size": 4096, "max_position_embeddings": 512, "tie_word_embeddings": true}"""
@@ -47,7 +47,7 @@ def iteration_ps(scenario: Scenario) -> float | None:
 def cost_of(whole: Prepared, replicas: int) -> PacketCost:
     part, placement = with_replicas(whole, replicas)
     part = at(part, "packet")
-    return packet_cost(part, whole.fabric, training_jobs(part, whole.fabric, placement)[0])
+    return packet_cost(part, whole.fabric, training_jobs(part, whole.fabric, Findings(), placement))
 
 
 def test_the_winner_of_a_search_takes_as_long_as_it_said_and_as_a_packet_run_of_it_takes(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_where_nothing_fits_the_estimate_says_so(tmp_path: Path) -> None:
 
 
 def test_what_packets_do_not_know_is_named(tmp_path: Path) -> None:
-    confirmed = confirm(written(tmp_path, more="stragglers: [{gpu: 3, factor: 1.5}]\n"), limit=AMPLE)
-    assert confirmed.how == "collectives"
-    assert "the packet engine has no stragglers" in why_no_more(confirmed)
+    confirmed = confirm(written(tmp_path, more="transport: {congestion_control: hpcc}\n"), limit=AMPLE)
+    assert confirmed.how == "none"
+    assert "telemetry" in why_no_more(confirmed)
 
 
 COST = PacketCost(memory_bytes=1_000, packet_hops=1_000_000, messages=100)

@@ -14,7 +14,8 @@ from weftwork.base.errors import ConfigError
 from weftwork.base.version import VERSION
 from weftwork.study.pool.cluster import Cluster, _outcomes, _work, connected, refuse_cluster
 from weftwork.study.pool.pool import run_pool
-from weftwork.study.pool.work import PoolOutcome, run_point
+from weftwork.study.pool.work import PoolOutcome
+from weftwork.study.record.point_run import run_point
 
 
 def test_a_worker_says_what_it_lacks(tmp_path: Path) -> None:
@@ -52,9 +53,12 @@ def digests(runs: Path, outcomes: dict[int, PoolOutcome]) -> dict[str, object]:
 
 @pytest.mark.extra
 def test_a_cluster_gives_the_results_of_the_local_pool_although_a_worker_dies(tmp_path: Path, cluster: Cluster) -> None:
-    """One point of each pool kills its worker in the middle, once, and another one each time."""
+    """One point of each pool kills its worker in the middle, once, and another one each time.
+
+    The local pool has one worker, since a worker that dies there takes the points of the others with it.
+    """
     kept = []
-    for name, outcomes_there in (("here", None), ("there", cluster.outcomes)):
+    for name, workers, outcomes_there in (("here", 1, None), ("there", 2, cluster.outcomes)):
         folder = tmp_path / name
         (folder / "runs").mkdir(parents=True)
         points = pool_points(
@@ -71,7 +75,8 @@ def test_a_cluster_gives_the_results_of_the_local_pool_although_a_worker_dies(tm
             for one in run_pool(
                 points,
                 folder / "runs",
-                workers=2,
+                task=run_point,
+                workers=workers,
                 on_progress=lambda now, told=told: told.append(now.ended),
                 outcomes=outcomes_there,
             )

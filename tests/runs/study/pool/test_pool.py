@@ -13,7 +13,8 @@ import weftwork
 from weftwork.base.memory import memory_limit, peak_memory_bytes
 from weftwork.study.pool.pool import PoolProgress, run_pool, workers_for
 from weftwork.study.pool.side_by_side import executor_of
-from weftwork.study.pool.work import is_whole, run_point
+from weftwork.study.pool.work import is_whole
+from weftwork.study.record.point_run import run_point
 
 SENDERS = [{"traffic.senders": text} for text in ("3", "5", "7")]
 
@@ -35,7 +36,7 @@ def runs(tmp_path: Path) -> Path:
 def test_a_pool_gives_the_digests_of_single_runs_and_repeats_none(file: Path, runs: Path, tmp_path: Path) -> None:
     points = pool_points(file, *SENDERS)
     told: list[PoolProgress] = []
-    outcomes = list(run_pool(points, runs, workers=2, on_progress=told.append))
+    outcomes = list(run_pool(points, runs, task=run_point, workers=2, on_progress=told.append))
     assert sorted((one.point, one.end, one.is_kept) for one in outcomes) == [(n, "run", False) for n in range(3)]
     assert [(now.ended, now.wanted) for now in told] == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert told[0].left_s is None
@@ -44,7 +45,7 @@ def test_a_pool_gives_the_digests_of_single_runs_and_repeats_none(file: Path, ru
         alone = weftwork.run(file, overrides=point.overrides, out=tmp_path / f"alone-{point.place}")
         assert weftwork.open_run(runs / point.folder).provenance["digest"] == alone.provenance["digest"]
     before = {path: path.stat().st_mtime_ns for path in runs.glob("*/provenance.json")}
-    again = list(run_pool(points, runs, workers=2))
+    again = list(run_pool(points, runs, task=run_point, workers=2))
     assert [one.is_kept for one in again] == [True] * 3
     assert {path: path.stat().st_mtime_ns for path in runs.glob("*/provenance.json")} == before
 
@@ -64,7 +65,7 @@ def test_what_an_ended_pool_has_left_behind_is_run_again(
     (half / "scenario.yaml").write_text("half", encoding="utf-8")
     (runs / point.folder).mkdir()  # whole folders have provenance.json, which is written last
     assert not is_whole(runs / point.folder)
-    (outcome,) = run_pool([point], runs, workers=1)
+    (outcome,) = run_pool([point], runs, task=run_point, workers=1)
     assert (outcome.end, outcome.is_kept) == ("run", False)
     assert is_whole(runs / point.folder)
     assert [path.name for path in runs.iterdir()] == [point.folder]

@@ -23,7 +23,7 @@ def note(folder: Path, *, text: str = SCENARIO, **changes: str) -> str | None:
     file = folder / "scenario.yaml"
     file.write_text(text)
     overrides = {name.replace("__", "."): value for name, value in changes.items()}
-    found = weftwork.prepare(weftwork.read_scenario(file, overrides)).fabric.caveats.get("fabric.routing")
+    found = weftwork.prepare(weftwork.read_scenario(file, overrides)).notes.get("fabric.routing")
     assert found is None or found.kind == "note"
     return None if found is None else found.text
 

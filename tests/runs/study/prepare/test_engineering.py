@@ -14,7 +14,7 @@ import weftwork
 from weftwork.base.errors import CodeError, ConfigError
 from weftwork.engine import packet
 from weftwork.engine.flow import run as flow
-from weftwork.engine.packet_input import Instant
+from weftwork.engine.rows.fabric import Instant
 from weftwork.spec.scenario.scenario import loads
 from weftwork.spec.scenario.written import dump
 from weftwork.study.prepare.prepare import check_parameters, known_names, prepare

@@ -18,7 +18,7 @@ from weftwork.study.prepare import prepare as preparing
 from weftwork.study.prepare.estimate import Amounts, amounts_asked, amounts_of, estimate
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.prepare.recording import queue_pairs
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 from weftwork.topology import room
 
 FABRIC = {"topology": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 3}

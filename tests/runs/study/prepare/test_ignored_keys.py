@@ -5,18 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.keys import printed_keys
 
 import weftwork
 from weftwork.base.errors import ConfigError
-from weftwork.spec.scenario.schema import json_schema
-from weftwork.study.prepare.ignored_keys import FLOWS_LEAVE_OUT
+from weftwork.spec.scenario.scenario import rows, section_rows
 
 TRAFFIC = "schema: 3\nfabric: {radix: 4, tiers: 2, link_rate: 100Gbps}\ntraffic: {pattern: permutation, size: 64KiB}\n"
 TRAINING = """schema: 3
 fabric: {topology: rail-optimized, gpus: 16, node: dgx-h100, switch: tomahawk-5}
 training: {model: llama-3-8b, tensor: 2, global_batch: 16}
 """
+OWN_TRANSPORT = '''"""RoCEv2 with a key that packets alone could read."""
+
+from weftwork.spec.plug_in import Effect, Record, TransportKind, Whole, row
+from weftwork.transports.rocev2 import transport
+
+
+class Keys(Record):
+    """The key."""
+
+    burst: int = row(
+        "burst", Whole(low=1), default=1, text="Packets in a row.", source="none", effect=Effect(flows="send no bursts")
+    )
+
+
+TRANSPORT = TransportKind(keys=Keys, build=lambda section, keys: transport(section), source="none")
+'''
 
 
 def told(folder: Path, text: str, **overrides: str) -> dict[str, str]:
@@ -24,16 +38,16 @@ def told(folder: Path, text: str, **overrides: str) -> dict[str, str]:
     file = folder / "scenario.yaml"
     file.write_text(text, encoding="utf-8")
     scenario = weftwork.read_scenario(file, {key.replace("__", "."): value for key, value in overrides.items()})
-    caveats = weftwork.prepare(scenario).fabric.caveats.values()
-    return {one.subject: one.text for one in caveats if one.kind == "note" and one.text.startswith("changes no")}
+    caveats = weftwork.prepare(scenario).notes.values()
+    return {one.subject: one.text for one in caveats if one.kind == "ignored" and one.text.startswith("changes no")}
 
 
 def test_flows_tell_of_keys_in_the_file_and_in_overrides(tmp_path: Path) -> None:
     in_file = TRAFFIC + "transport: {ack_every: 16}\nengine: {fidelity: flow}\n"
     notes = told(tmp_path, in_file, transport__timeout="1ms", transport__mtu="1024")
     assert notes == {
-        "transport.ack_every": "changes nothing: flows send no acknowledgements; take fidelity: packet",
-        "transport.timeout": "changes nothing: flows lose nothing and send nothing again; take fidelity: packet",
+        "transport.ack_every": "changes nothing: flows send no acknowledgements; take engine.fidelity: packet",
+        "transport.timeout": "changes nothing: flows lose nothing and send nothing again; take engine.fidelity: packet",
     }
 
 
@@ -120,14 +134,25 @@ def test_a_key_of_pauses_is_told_where_nobody_pauses_and_changes_nothing_there(
         given = {"transport.flow_control": flow_control, "fabric.switch.buffer": "1MB", key: value}
         scenario = weftwork.read_scenario(file, given)
         prepared = weftwork.prepare(scenario)
-        assert (key in prepared.fabric.caveats) != matters
+        assert (key in prepared.notes) != matters
         digests.add(weftwork.execute(prepared).outcome.digest())
     if (flow_control, key) != ("pfc", "fabric.switch.egress_alpha"):  # there only acknowledgements may be dropped
         assert len(digests) == (2 if matters else 1)
 
 
-def test_all_that_flows_leave_out_are_keys() -> None:
-    assert set(FLOWS_LEAVE_OUT) - set(printed_keys(json_schema())) == set()
+def test_a_key_of_a_users_own_transport_says_in_its_row_that_flows_do_not_read_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN_TRANSPORT, encoding="utf-8")
+    text = TRAFFIC + "transport: {protocol: ./mine.py, burst: 4}\n"
+    assert told(tmp_path, text) == {}
+    assert told(tmp_path, text, engine__fidelity="flow") == {
+        "transport.burst": "changes nothing: flows send no bursts; take engine.fidelity: packet"
+    }
+
+
+def test_keys_of_sections_are_those_of_the_rows_that_no_choice_brings() -> None:
+    assert [row.path for row in section_rows()] == [
+        row.path for row in rows() if row.path in {one.path for one in section_rows()}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +184,7 @@ def test_keys_of_recipes_are_told_where_nothing_gives_them_a_meaning(
 def test_keys_of_an_exchange_are_told_where_there_is_none(keys: str, wanted: set[str], tmp_path: Path) -> None:
     software = "{exchange_efficiency: 0.9, exchange_multiprocessors: 20, deduplicated_experts: true}"
     text = TRAINING.replace("llama-3-8b", "qwen3-30b-a3b").replace(
-        "tensor: 2", f"memory: 1TB, {keys}, software: {software}"
+        "tensor: 2", f"memory: 1TB, recipe: none, {keys}, software: {software}"
     )
     assert set(told(tmp_path, text)) == {f"training.software.{key}" for key in wanted}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weftwork.base.errors import ConfigError
-from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.prepare.prepare import fabric_of_scenario, prepare, read_scenario
 
 SCENARIO = """schema: 3
 fabric:
@@ -70,7 +70,19 @@ def test_a_mistake_that_came_by_set_says_so(file: Path) -> None:
 
 def test_pauses_that_can_expire_are_among_the_facts_of_the_run(file: Path) -> None:
     file.write_text(SCENARIO.format(more="  switch: {pause_quanta: 20}"), encoding="utf-8")
-    assert "137 or more are safe" in prepare(read_scenario(file)).fabric.caveats["plain.pause_quanta"].text
+    assert "137 or more are safe" in prepare(read_scenario(file)).notes["plain.pause_quanta"].text
+
+
+def test_notes_of_the_run_stand_beside_its_fabric_which_knows_its_devices_alone(file: Path) -> None:
+    file.write_text(SCENARIO.format(more="  switch: {model: tomahawk-3, pause_quanta: 20}"), encoding="utf-8")
+    prepared = prepare(read_scenario(file))
+    own = fabric_of_scenario(file).caveats
+    assert own
+    assert prepared.fabric.caveats == own
+    assert own.items() <= prepared.notes.items()
+    assert list(prepared.notes)[-1] == "tomahawk-3.pause_quanta"
+    again = prepare(prepared.scenario, fabric=prepared.fabric)
+    assert again.notes == prepared.notes
 
 
 def test_a_job_of_too_many_messages_is_refused_before_it_runs(tmp_path: Path) -> None:

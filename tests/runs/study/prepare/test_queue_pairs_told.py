@@ -8,7 +8,7 @@ import pytest
 
 from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 
 SCENARIO = """schema: 3
 fabric: {{topology: leaf-spine, leaves: 4, spines: 2, hosts_per_leaf: 2, link_rate: 100Gbps}}
@@ -53,7 +53,7 @@ def test_a_collective_takes_another_time_with_more_queue_pairs(tmp_path: Path, f
 def test_queue_pairs_that_change_nothing_are_told(
     tmp_path: Path, workload: str, keys: dict[str, str], told: str | None
 ) -> None:
-    found = prepare(read_scenario(scenario(tmp_path, workload, pairs=4, **keys))).fabric.caveats
+    found = prepare(read_scenario(scenario(tmp_path, workload, pairs=4, **keys))).notes
     assert told is None or told in found["transport.queue_pairs"].text
     assert ("transport.queue_pairs" in found) == (told is not None)
 
@@ -106,7 +106,7 @@ engine: {{fidelity: flow}}
     for balancing in ("e-ecmp", "flow-splitting"):
         file = tmp_path / f"{balancing}.yaml"
         file.write_text(text.format(balancing=balancing), encoding="utf-8")
-        told[balancing] = prepare(read_scenario(file)).fabric.caveats.get("transport.queue_pairs")
+        told[balancing] = prepare(read_scenario(file)).notes.get("transport.queue_pairs")
     assert told["flow-splitting"] is None
     assert told["e-ecmp"] is not None
     assert "do not alternate" in told["e-ecmp"].text

@@ -12,13 +12,14 @@ from helpers.both import both
 import weftwork
 from weftwork.base.errors import ConfigError
 from weftwork.engine.instants import LinkState, link_states
-from weftwork.engine.packet_input import Instant, PacketInput
+from weftwork.engine.packet_input import PacketInput
+from weftwork.engine.rows.fabric import Instant
 from weftwork.spec.fabric import Fabric
 from weftwork.study.prepare import what_if
 from weftwork.study.prepare.prepared import Prepared
+from weftwork.study.record.road import execute
 from weftwork.study.results.link_use import rate_steps, sent_bytes
 from weftwork.study.results.record import about
-from weftwork.study.run.execute import execute
 from weftwork.topology.build import fabric_of
 from weftwork.topology.optical_circuits import first_wiring, with_wirings
 from weftwork.topology.torus_lattice import TorusLattice, twisted

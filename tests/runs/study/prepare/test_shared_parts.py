@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from weftwork.base import sharing as sharing_process
 from weftwork.spec.scenario.scenario import Scenario
 from weftwork.study.prepare import shared_parts as shared
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.run.run import run_scenario
+from weftwork.study.record.run import run_scenario
 
 FILE = """schema: 3
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 2, node: dgx-h100}
@@ -21,8 +22,9 @@ engine: {fidelity: flow}
 @pytest.fixture
 def sharing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that shares, for one test."""
-    monkeypatch.setattr(shared, "_processes", [])
-    shared.share()
+    monkeypatch.setattr(sharing_process, "_shares", [])
+    sharing_process.share()
+    shared.forget()
 
 
 def scenario(folder: Path, placement: str = "packed", **changed: str) -> Scenario:
@@ -66,8 +68,9 @@ def test_a_placement_that_the_seed_draws_is_of_its_seed(tmp_path: Path) -> None:
 def test_digests_are_those_of_runs_that_share_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [scenario(tmp_path, engine__seed=seed) for seed in ("1", "2", "3")]
     alone = [run_scenario(one, out=tmp_path / f"alone{place}").provenance["digest"] for place, one in enumerate(asked)]
-    monkeypatch.setattr(shared, "_processes", [])
-    shared.share()
+    monkeypatch.setattr(sharing_process, "_shares", [])
+    sharing_process.share()
+    shared.forget()
     assert [
         run_scenario(one, out=tmp_path / f"shared{place}").provenance["digest"] for place, one in enumerate(asked)
     ] == alone

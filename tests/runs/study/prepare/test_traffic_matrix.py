@@ -12,8 +12,8 @@ from weftwork.spec.fabric import HOST
 from weftwork.spec.scenario.scenario import loads
 from weftwork.study.prepare.prepare import known_names, prepare
 from weftwork.study.prepare.traffic_matrix import traffic_matrix
+from weftwork.study.record.road import execute
 from weftwork.study.results.link_use import sent_bytes
-from weftwork.study.run.execute import execute
 
 LEAVES = {"topology": "leaf-spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 2}
 

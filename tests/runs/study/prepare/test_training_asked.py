@@ -62,8 +62,8 @@ def test_a_model_of_a_file_has_no_caveats_of_the_catalogues_model_of_its_name(tm
     (tmp_path / "tiny.json").write_text(json.dumps({**TINY, "_name_or_path": "x/llama-3-8b"}), encoding="utf-8")
     own = prepare(read_scenario(written(tmp_path, "tiny.json")))
     assert own.jobs[0].model.name == known.jobs[0].model.name == "llama-3-8b"
-    assert any(subject.startswith("llama-3-8b.") for subject in known.fabric.caveats)
-    assert not any(subject.startswith("llama-3-8b.") for subject in own.fabric.caveats)
+    assert any(subject.startswith("llama-3-8b.") for subject in known.notes)
+    assert not any(subject.startswith("llama-3-8b.") for subject in own.notes)
 
 
 def test_a_proposed_plan_is_the_fix_of_one_mistake_in_json_too(

@@ -62,3 +62,33 @@ def test_a_pattern_between_planes_that_nothing_joins_is_refused(tmp_path: Path) 
     (mistake,) = error.value.mistakes
     assert (mistake.path, mistake.line) == ("traffic.pattern", 4)
     assert "rank 1 ('n1/nic0') sends to rank 2 ('n2/nic0'), and no path joins them" in mistake.text
+
+
+BY_RAIL = '''"""A direct exchange, which may say that its messages change rails.
+
+Source: none. Leaves out: nothing.
+"""
+
+from weftwork.workload.collectives.algorithm import Algorithm
+from weftwork.workload.collectives.algorithms.direct import ALGORITHM as DIRECT
+
+ALGORITHM = Algorithm(
+    name="mine",
+    operations=DIRECT.operations,
+    traffic=DIRECT.traffic,
+    chain=DIRECT.chain,
+    source="none",
+    FIELD
+)
+'''
+
+
+@pytest.mark.parametrize(("field", "fix"), [("", "hierarchical"), ("changes_rails=True,", None)])
+def test_an_algorithm_of_a_users_own_that_changes_rails_is_not_told_to(
+    tmp_path: Path, field: str, fix: str | None
+) -> None:
+    (tmp_path / "mine.py").write_text(BY_RAIL.replace("FIELD", field), encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        prepared(tmp_path, ALL_TO_ALL.format("./mine.py"))
+    (mistake,) = error.value.mistakes
+    assert (mistake.path, mistake.fix) == ("collective.algorithm", fix)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import weftwork
-from weftwork.study.answer.measure import computed_ps
-from weftwork.study.answer.recorded_suspects import NO_OVERSUBSCRIPTION
+from weftwork.study.answer.improvements import fast_nvlink
+from weftwork.study.answer.improvements.no_oversubscription import CASE as NO_OVERSUBSCRIPTION
 from weftwork.study.answer.worlds import chosen, worlds
 from weftwork.study.prepare import what_if
 from weftwork.study.prepare.prepared import Prepared
+from weftwork.study.results.measure import computed_ps
 from weftwork.topology.oversubscription import oversubscription_by_tier
 
 TRAINING = """schema: 3
@@ -62,6 +65,36 @@ def test_fast_nvlink_leaves_the_fabric_as_it_is(training: Prepared) -> None:
     assert (other.fabric.links == training.fabric.links).all()
     own, fast = training.fabric.servers[0], other.fabric.servers[0]
     assert (fast.nvlink_rate_bps, fast.nvlink_latency_ps) == (what_if.FAST * own.nvlink_rate_bps, 0)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "model: llama-3-8b, tensor: 8, pipeline: 2, global_batch: 32",
+        "model: llama-3-8b, tensor: 4, pipeline: 2, global_batch: 32, zero: 3, overlap: {tensor: 0.5, data: 0.9}",
+        "model: mixtral-8x7b, tensor: 2, expert: 8, pipeline: 2, global_batch: 32, overlap: {expert: 0.5}",
+    ],
+)
+@pytest.mark.parametrize(
+    "world", [what_if.with_fast_fabric, what_if.with_fast_nvlink, what_if.with_next_nic, what_if.with_fast_host_links]
+)
+def test_a_world_has_the_programs_that_would_be_written_for_it(
+    plan: str, world: Callable[[Prepared], Prepared], tmp_path: Path
+) -> None:
+    text = TRAINING.replace("FIDELITY", "flow")
+    begin, end = text.index("training: {"), text.index("engine:")
+    other = world(prepared(f"{text[:begin]}training: {{{plan}}}\n{text[end:]}", tmp_path))
+    fresh = weftwork.prepare(other.scenario, fabric=other.fabric)
+    assert other.job.programs == fresh.job.programs
+    for name in ("ops", "streams", "collects", "axes", "class_priority", "rank_program", "rank_ports"):
+        assert np.array_equal(getattr(other.engine_input, name), getattr(fresh.engine_input, name)), name
+
+
+def test_a_world_with_the_same_programs_takes_them_and_their_table(training: Prepared) -> None:
+    other = what_if.with_next_nic(training)
+    assert other.job is training.job
+    assert other.engine_input.ops is training.engine_input.ops
+    assert what_if.with_fast_nvlink(training).job is not training.job  # its collectives take other ways
 
 
 def test_without_oversubscription_no_tier_has_more_below_than_above(training: Prepared) -> None:
@@ -117,7 +150,7 @@ def test_a_world_that_cannot_be_is_a_note_of_the_answer(training: Prepared, monk
     def refused(_: Prepared) -> Prepared:
         raise weftwork.ConfigError("scenario", [])
 
-    monkeypatch.setattr(what_if, "with_fast_nvlink", refused)
+    monkeypatch.setattr(fast_nvlink, "IMPROVEMENT", replace(fast_nvlink.IMPROVEMENT, make=refused))
     found = weftwork.execute(training, what_if="all")
     assert [world.case for world, _ in found.refused] == ["infinitely fast NVLink"]
     told = weftwork.results(training, found)

@@ -22,8 +22,8 @@ from weftwork.report.answer import answer, print_answer
 from weftwork.report.page import run_page
 from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.record.run import run_scenario
 from weftwork.study.results import record
-from weftwork.study.run.run import run_scenario
 
 PS = 1e12
 TINY = "topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 3, link_rate: 100Gbps"

@@ -11,16 +11,17 @@ import pytest
 from weftwork.base.errors import ConfigError
 from weftwork.cli import main
 from weftwork.engine import packet
-from weftwork.engine.outcome import CAPTURE_KINDS, Outcome
+from weftwork.engine.outcome import Outcome
 from weftwork.engine.packet_input import PacketInput
+from weftwork.engine.rows.outcome import CAPTURE_KINDS
 from weftwork.rdma.capture import CaptureExplainer
 from weftwork.rdma.findings import find_trouble
 from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import prepare, read_scenario
+from weftwork.study.record.road import execute
+from weftwork.study.record.run import run_scenario
 from weftwork.study.run.captured_frames import CapturedFrames
 from weftwork.study.run.captured_link import DEFAULT_PACKETS, MOST_PACKETS, CapturedLink, capture_request
-from weftwork.study.run.execute import execute
-from weftwork.study.run.run import run_scenario
 from weftwork.wire.dissection import Carrier, Dissection, dissect
 from weftwork.wire.ethernet import FCS_BYTES
 from weftwork.wire.hpcc_int import IntPath
@@ -28,7 +29,9 @@ from weftwork.wire.ip import ECN_CE, Ipv4Header
 from weftwork.wire.opcodes import Opcode
 from weftwork.wire.pcap import CapturedPacket
 from weftwork.wire.pcapng import read_capture
+from weftwork.wire.rocev2_frames import FORMAT
 
+DATAGRAMS = Path(__file__).parents[3] / "transports" / "datagrams.py"
 SCENARIO = """schema: 3
 name: captured
 fabric: {topology: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link_rate: 100Gbps}
@@ -56,7 +59,7 @@ def captured(
     prepared = prepare(read_scenario(file, overrides))
     outcome = execute(prepared, what_if="none", capture=capture_request(prepared, CapturedLink(name=link))).outcome
     assert isinstance(prepared.engine_input, PacketInput)
-    frames = CapturedFrames(prepared.engine_input, outcome, prepared.fabric)
+    frames = CapturedFrames(prepared.engine_input, outcome, prepared.fabric, FORMAT)
     return outcome, list(frames), frames.without_wire_form()
 
 
@@ -260,9 +263,9 @@ def test_what_cannot_be_captured_is_refused(
 
 
 def test_a_transport_without_a_wire_format_is_refused(file: Path) -> None:
-    prepared = prepare(read_scenario(file, {}))
-    object.__setattr__(prepared, "transport", prepared.transport.model_copy(update={"name": "own"}))
-    with pytest.raises(ConfigError, match="transport 'own' has no wire format"):
+    prepared = prepare(read_scenario(file, {"transport.protocol": str(DATAGRAMS)}))
+    wanted = "transport 'datagrams' has no wire format here; captures are of rocev2"
+    with pytest.raises(ConfigError, match=wanted):
         capture_request(prepared, CapturedLink(name=LINK))
 
 

@@ -16,7 +16,7 @@ from weftwork.policies.load import KINDS as POLICIES
 from weftwork.spec.scenario.choices import ALGORITHMS, PATTERNS, SCHEMES, TOPOLOGIES, TRANSPORTS
 from weftwork.store.runs import Run
 from weftwork.study.calibrate.file import calibration_text
-from weftwork.study.run import kept_files
+from weftwork.study.record import kept_files
 from weftwork.topology.export import export
 
 TEMPLATES = (*POLICIES, *(folder.kind for folder in (ALGORITHMS, PATTERNS, TOPOLOGIES, TRANSPORTS)))
@@ -148,7 +148,7 @@ def test_points_of_a_sweep_share_copies_and_a_changed_file_gets_another_one(tmp_
 
 
 def kept_files_run(scenario: weftwork.Scenario, folder: Path) -> Run:
-    from weftwork.study.run.run import run_beside
+    from weftwork.study.record.run import run_beside
 
     return run_beside(scenario, folder, what_if="none")
 

@@ -12,7 +12,7 @@ from weftwork.spec.job import Compute, Loop, Milestone
 from weftwork.store.runs import Run
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.prepare.prepared import Prepared
-from weftwork.workload.training.programs import PASSES
+from weftwork.workload.training.turns import PASSES
 
 MODEL = Path(__file__).parents[1] / "keys" / "llama.json"
 PLANS = {

@@ -79,7 +79,7 @@ def test_every_micro_batch_goes_forward_and_backward_on_every_stage(ask: Ask) ->
 def test_other_worlds_are_faster(ask: Ask) -> None:
     run = ask(what_if="auto")
     found = cases(run)
-    bought = {"infinitely fast fabric", "infinitely fast NVLink", "NICs of 800Gbps"}
+    bought = {"infinitely fast fabric", "infinitely fast NVLink", "NICs of 800Gbps (custom)"}
     assert set(found) == {"infinite network", "no bubble", "perfect overlap"} | bought
     assert all(value <= iteration_ps(run) for value in found.values())
     assert found["infinite network"] < min(found[name] for name in bought)
@@ -249,9 +249,17 @@ def test_packets_and_flows_agree_on_a_small_model(ask: Ask) -> None:
     assert iteration_ps(flows) == pytest.approx(iteration_ps(packets), rel=0.02)
 
 
-def test_packets_know_no_stragglers(ask: Ask) -> None:
-    with pytest.raises(ConfigError, match="the packet engine has no stragglers"):
-        ask(more="stragglers: [{gpu: 3, factor: 1.5}]", engine__fidelity="packet")
+@pytest.mark.parametrize("fidelity", ["packet", "reference"])
+def test_a_straggler_costs_as_much_on_packets_as_on_flows(fidelity: str, ask: Ask) -> None:
+    training = "{model: tiny.json, tensor: 2, pipeline: 2, global_batch: 16}"
+    slow = "stragglers: [{gpu: 3, factor: 1.5}, {gpu: 4, factor: 1.2}]"
+    costs_ps = [
+        iteration_ps(ask(training=training, fabric__gpus="16", engine__fidelity=each, more=more)) * (1 if more else -1)
+        for each in (fidelity, "flow")
+        for more in (slow, "")
+    ]
+    assert costs_ps[2] + costs_ps[3] > 0
+    assert costs_ps[0] + costs_ps[1] == pytest.approx(costs_ps[2] + costs_ps[3], rel=0.02)
 
 
 def test_checkpoints_are_counted_once_over_weeks(ask: Ask) -> None:

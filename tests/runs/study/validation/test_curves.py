@@ -10,7 +10,7 @@ import pytest
 import weftwork
 from weftwork.spec.training import Software
 from weftwork.study.prepare.prepare import prepare
-from weftwork.study.run.collective import collective_scenario, measure_collective
+from weftwork.study.record.collective import collective_scenario, measure_collective
 from weftwork.study.validation.curves import one_server, rows_of
 from weftwork.study.validation.network_fit import p5_figures
 from weftwork.study.validation.scorecard import Score

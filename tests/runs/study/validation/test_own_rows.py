@@ -13,7 +13,7 @@ from weftwork.cli import main
 from weftwork.cli.validate import parse_tolerance
 from weftwork.spec.scenario.training import OverlapSection
 from weftwork.study.prepare.prepare import prepare, read_scenario
-from weftwork.study.run.collective import collective_scenario
+from weftwork.study.record.collective import collective_scenario
 from weftwork.study.validation import validate
 from weftwork.study.validation.curves import CurveRow, rows_of
 from weftwork.study.validation.llm_foundry import llm_foundry

@@ -20,7 +20,7 @@ from weftwork.engine.packet_input import PacketInput
 from weftwork.spec.device import Server
 from weftwork.spec.job import Placement
 from weftwork.study.prepare.prepare import prepare
-from weftwork.study.run.collective import collective_scenario
+from weftwork.study.record.collective import collective_scenario
 from weftwork.testing.lattices import torus_box
 from weftwork.workload.collectives.algorithm import END, START, Schedule, least_time_ps
 from weftwork.workload.collectives.algorithms.hierarchical import INNERS, Keys

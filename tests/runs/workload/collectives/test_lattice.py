@@ -174,7 +174,7 @@ def test_auto_takes_groups_of_a_dragonfly_and_leaves_trees_to_nccl() -> None:
     assert taken(dragonfly, 1 << 20)[0] == "hierarchical"
     assert taken(dragonfly, 1 << 20, operation="all-to-all")[0] == "direct"
     job = prepare(scenario_on(dragonfly, algorithm="auto", size=1 << 20), fabric=dragonfly)
-    assert "auto took hierarchical, level group" in job.fabric.caveats["collective.algorithm"].text
+    assert "auto took hierarchical, level group" in job.notes["collective.algorithm"].text
     assert taken(fabric_of(topology="leaf-spine", hosts=16, radix=8), 1 << 28)[0] in {"ring", "tree"}
 
 

@@ -10,8 +10,7 @@ from weftwork.spec.training import ModulePrecision, Parallelism
 from weftwork.study.prepare.prepare import prepare, read_scenario
 from weftwork.study.prepare.prepared import Prepared
 from weftwork.study.prepare.training import training_setting
-from weftwork.study.results.results import results
-from weftwork.study.run.execute import execute
+from weftwork.study.record.road import execute, results
 from weftwork.study.validation.published_cases import Case, bridge, sc21, vtrain_multi_node
 from weftwork.study.validation.row_scenario import write_row
 from weftwork.workload.training.closed_form import IterationTime

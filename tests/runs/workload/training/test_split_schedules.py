@@ -14,9 +14,9 @@ from weftwork.base.errors import ConfigError
 from weftwork.spec.job import Compute, Loop, Milestone, Operation, Program
 from weftwork.spec.training import Model, Overlap, Parallelism
 from weftwork.workload.parallelism.memory import stage_memory
-from weftwork.workload.training.communication import LABELS
-from weftwork.workload.training.programs import PASSES
+from weftwork.workload.training.communication import CHANNELS, LABELS
 from weftwork.workload.training.schedule import Pass, as_loops, passes
+from weftwork.workload.training.turns import PASSES
 
 Times = tuple[int, int, int]  # of a forward pass, of gradients of inputs, of gradients of weights
 EQUAL: Times = (10, 10, 10)
@@ -270,7 +270,8 @@ def test_a_split_backward_pass_does_the_work_of_a_whole_one(model: Model, recomp
         totals = [sum(busy[LABELS.index(name)] for busy in one.busy_ps) for one in found]
         assert totals[1:] == pytest.approx([totals[0]] * 2, rel=1e-6)
     tokens = [
-        sum(sizes[1] for (_, _, channel), sizes in one.collected.items() if channel in {0, 2, 3}) for one in found
+        sum(sizes[1] for (_, _, channel), sizes in one.collected.items() if channel % CHANNELS in {0, 2})
+        for one in found
     ]
     assert tokens[1:] == [tokens[0]] * 2
 

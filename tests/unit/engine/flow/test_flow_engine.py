@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from tests.helpers.tiny import (
 from weftwork.base.errors import ConfigError
 from weftwork.engine import packet
 from weftwork.engine.flow import run as flow
-from weftwork.engine.flow.outcome import SPENT
 from weftwork.engine.instants import Fault
+from weftwork.engine.rows.flow_outcome import SPENT
 from weftwork.spec.device import Nic, Server
 from weftwork.spec.job import (
     Await,
@@ -174,6 +175,23 @@ def test_a_call_behind_another_waits_for_the_network_and_not_for_others() -> Non
     assert len(outcome.activities) == 2
 
 
+def test_two_streams_call_on_channels_of_their_own() -> None:
+    """Ranks might call in different orders, so that a call would meet another one."""
+    call = Collect(
+        operation="all-gather", size_bytes=MIB, group=Grid(axes=((1, 2),)), channel=3, pattern="ring",
+        amount_bytes=MIB, label=0,
+    )  # fmt: skip
+    beside = replace(call, channel=4)
+    both = [[Loop(count=2, body=(call,)), Wait()], [beside, Wait()]]
+    assert len(flow.run(flow_input_of(pair(), job_of([both, both]))).activities) == 3
+    clash = [[call, Wait()], [Loop(count=2, body=(call,)), Wait()]]
+    with pytest.raises(ConfigError) as refused:
+        flow_input_of(pair(), job_of([both, clash]))
+    (mistake,) = refused.value.mistakes
+    assert mistake.path == "job.programs.1.Collect"
+    assert "streams 0 and 1 both call collectives on channel 3" in mistake.text
+
+
 @pytest.mark.parametrize("far", [0, 1, 2])
 def test_a_call_ends_when_its_last_bytes_have_come_the_longest_way(far: int) -> None:
     """A ring over three hosts, of which one has a long cable: two of its three transfers cross that."""
@@ -228,12 +246,12 @@ def test_a_degraded_link_and_an_end_before_the_end() -> None:
     assert cut.link_bytes[0] == pytest.approx(100_000_000 / BYTE_PS)
 
 
-def test_losses_and_policies_with_steps_are_refused() -> None:
+def test_links_that_lose_all_packets_and_wrong_factors_are_refused() -> None:
     job = sends(2, [Message(source=0, destination=1, size_bytes=1)])
-    with pytest.raises(ConfigError, match="lose or corrupt"):
-        flow_input_of(pair(loss=0.1), job)
-    with pytest.raises(ConfigError, match="no packets to lose"):
-        flow_input_of(pair(), job, faults=[Fault(at_ps=0, event="lossy", link=0, loss=0.5)])
+    with pytest.raises(ConfigError, match="loses all packets"):
+        flow_input_of(pair(loss=1.0), job)
+    with pytest.raises(ConfigError, match="loses all packets"):
+        flow_input_of(pair(), job, faults=[Fault(at_ps=0, event="lossy", link=0, loss=1.0)])
     with pytest.raises(ConfigError, match="compute factors"):
         flow_input_of(pair(), job, compute_factor=np.zeros(2))
 

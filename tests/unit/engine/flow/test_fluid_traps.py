@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers.fluid_traps import add, run_out
+from numpy.typing import NDArray
 
 from weftwork.engine import _native
+from weftwork.engine.rows.flow_outcome import FLUID_REPORT_DTYPE
+from weftwork.engine.rows.flow_run import FLUID_RUN
 
 pytestmark = pytest.mark.sanitize
 
@@ -20,19 +24,19 @@ FLAT = np.ones(1)
 
 
 def engine(*capacity: float, tolerance: float = EXACT) -> _native.Fluid:
-    return _native.Fluid(np.array(capacity, np.float64), tolerance)
+    return _native.Fluid(np.array(capacity, np.float64), tolerance=tolerance)
 
 
 def test_a_newcomer_that_fits_still_slows_those_who_are_faster() -> None:
     # Link 0 holds 6 + two that are slow elsewhere; the newcomer fits beside them with 4, but 5 and 5 is fair.
     fluid = engine(10.0, 6.0, 0.0, 100.0)
     fast, slow, newcomer = add(fluid, 0, 1), add(fluid, 0, 2), add(fluid, 0, 3)
-    fluid.start(fast, 0, 1e6, 0.0)
-    fluid.start(slow, 1, 1e6, 0.0)
-    fluid.start(slow, 2, 1e6, 0.0)
+    fluid.start(fast, activity=0, amount=1e6, now_ps=0.0)
+    fluid.start(slow, activity=1, amount=1e6, now_ps=0.0)
+    fluid.start(slow, activity=2, amount=1e6, now_ps=0.0)
     fluid.solve(0.0)
     assert fluid.rates().tolist() == [6.0, 0.0, 0.0]
-    fluid.start(newcomer, 3, 1e6, 1.0)
+    fluid.start(newcomer, activity=3, amount=1e6, now_ps=1.0)
     fluid.solve(1.0)
     assert fluid.rates() == pytest.approx([5.0, 0.0, 5.0])
 
@@ -42,8 +46,8 @@ def test_a_link_that_falls_idle_has_no_level_and_no_nan() -> None:
     near, far = add(fluid, 0), add(fluid, 0, 1)
     for round_ in range(3):
         now_ps = 1e6 * round_
-        fluid.start(near, 2 * round_, 100.0, now_ps)
-        fluid.start(far, 2 * round_ + 1, 100.0, now_ps)
+        fluid.start(near, activity=2 * round_, amount=100.0, now_ps=now_ps)
+        fluid.start(far, activity=2 * round_ + 1, amount=100.0, now_ps=now_ps)
         fluid.solve(now_ps)
         assert fluid.rates().tolist() == [0.5, 0.5]
         assert [activity for _, activity in run_out(fluid)] == [2 * round_, 2 * round_ + 1]
@@ -57,7 +61,7 @@ def test_a_late_clock_makes_no_step_of_length_zero(begin_ps: float) -> None:
     fluid = engine(0.05)
     variable = add(fluid, 0)
     for activity in range(200):
-        fluid.start(variable, activity, 0.001 + 1e-4 * activity, begin_ps)
+        fluid.start(variable, activity=activity, amount=0.001 + 1e-4 * activity, now_ps=begin_ps)
     fluid.solve(begin_ps)
     found = run_out(fluid)
     assert sorted(activity for _, activity in found) == list(range(200))
@@ -70,10 +74,10 @@ def test_a_late_clock_makes_no_step_of_length_zero(begin_ps: float) -> None:
 def test_completions_within_a_picosecond_are_one_event() -> None:
     fluid = engine(1.0, 1.0)
     one, other = add(fluid, 0), add(fluid, 1)
-    fluid.start(one, 1, 1000.0, 0.0)
-    fluid.start(other, 2, 1000.9, 0.0)
-    fluid.start(other, 3, 5000.0, 0.0)
-    fluid.stop(other, 3, 0.0)
+    fluid.start(one, activity=1, amount=1000.0, now_ps=0.0)
+    fluid.start(other, activity=2, amount=1000.9, now_ps=0.0)
+    fluid.start(other, activity=3, amount=5000.0, now_ps=0.0)
+    fluid.stop(other, activity=3, now_ps=0.0)
     fluid.solve(0.0)
     assert fluid.next() == 1000.0
     assert sorted(fluid.advance(1000.0)) == [1, 2]
@@ -84,11 +88,11 @@ def test_the_load_of_a_link_that_is_never_full_does_not_drift() -> None:
     fluid = engine(1e3, *[1.0 / (1 + link) for link in range(9)])
     variables = [add(fluid, 0, 1 + link) for link in range(9)]
     stay = add(fluid, 0, (1, 1e-3))
-    fluid.start(stay, -1, 1e12, 0.0)
+    fluid.start(stay, activity=-1, amount=1e12, now_ps=0.0)
     draw = np.random.default_rng(1)
     now_ps = 0.0
     for activity in range(3_000):
-        fluid.start(variables[draw.integers(9)], activity, draw.uniform(0.1, 3), now_ps)
+        fluid.start(variables[draw.integers(9)], activity=activity, amount=draw.uniform(0.1, 3), now_ps=now_ps)
         fluid.solve(now_ps)
         now_ps += draw.uniform(0, 2)
         while fluid.next() < now_ps:
@@ -109,12 +113,12 @@ def test_the_load_of_a_link_that_is_never_full_does_not_drift() -> None:
 def test_a_dead_link_stalls_its_activities_and_gives_them_back() -> None:
     fluid = engine(1.0, 4.0)
     both, beside = add(fluid, 0, 1), add(fluid, 1)
-    fluid.start(both, 0, 100.0, 0.0)
-    fluid.start(beside, 1, 1000.0, 0.0)
+    fluid.start(both, activity=0, amount=100.0, now_ps=0.0)
+    fluid.start(beside, activity=1, amount=1000.0, now_ps=0.0)
     fluid.solve(0.0)
     assert fluid.rates().tolist() == [1.0, 3.0]
     fluid.advance(40.0)
-    fluid.set_capacity(0, 0.0, 40.0)
+    fluid.set_capacity(0, capacity=0.0, now_ps=40.0)
     fluid.solve(40.0)
     assert fluid.rates().tolist() == [0.0, 4.0]
     assert fluid.next() == pytest.approx(40 + (1000 - 120) / 4)
@@ -122,7 +126,7 @@ def test_a_dead_link_stalls_its_activities_and_gives_them_back() -> None:
     fluid.solve(260.0)
     assert fluid.next() == math.inf
     fluid.advance(1e6)
-    fluid.set_capacity(0, 2.0, 1e6)
+    fluid.set_capacity(0, capacity=2.0, now_ps=1e6)
     fluid.solve(1e6)
     assert run_out(fluid) == [(1e6 + 30.0, 0)]
     assert fluid.carried(1e6 + 30.0) == pytest.approx([100.0, 1100.0])
@@ -132,7 +136,7 @@ def test_a_dead_link_from_the_beginning_lets_nothing_trickle_through() -> None:
     fluid = engine(0.0, 0.3, 0.7)
     variables = [add(fluid, 1, 2), add(fluid, 0, 1), add(fluid, (0, 3.7), (2, 0.1))]
     for variable in variables:
-        fluid.start(variable, variable, 10.0, 0.0)
+        fluid.start(variable, activity=variable, amount=10.0, now_ps=0.0)
     fluid.solve(0.0)
     assert fluid.rates().tolist() == [0.3, 0.0, 0.0]
 
@@ -141,7 +145,7 @@ def test_no_amount_and_no_links_are_done_at_once() -> None:
     fluid = engine(1.0)
     nowhere, here, dead = add(fluid), add(fluid, 0), add(fluid, (0, 0.0))
     for variable, activity in ((nowhere, 0), (here, 1), (dead, 2)):
-        fluid.start(variable, activity, 5.0 if variable != here else 0.0, 7.0)
+        fluid.start(variable, activity=activity, amount=5.0 if variable != here else 0.0, now_ps=7.0)
     fluid.solve(7.0)
     assert fluid.next() == 7.0
     assert sorted(fluid.advance(7.0)) == [0, 1, 2]
@@ -152,8 +156,8 @@ def test_no_amount_and_no_links_are_done_at_once() -> None:
 def test_weights_scale_the_use_of_a_link_and_not_the_rate() -> None:
     fluid = engine(12.0, 100.0)
     heavy, light = add(fluid, (0, 3.0), (1, 1.0)), add(fluid, (0, 0.5), (0, 0.5))  # hops of one link add up
-    fluid.start(heavy, 0, 30.0, 0.0)
-    fluid.start(light, 1, 60.0, 0.0)
+    fluid.start(heavy, activity=0, amount=30.0, now_ps=0.0)
+    fluid.start(light, activity=1, amount=60.0, now_ps=0.0)
     fluid.solve(0.0)
     assert fluid.rates().tolist() == [3.0, 3.0]
     assert fluid.loads().tolist() == [12.0, 3.0]
@@ -164,16 +168,16 @@ def test_weights_scale_the_use_of_a_link_and_not_the_rate() -> None:
 def test_rerouted_activities_keep_what_they_have_got() -> None:
     fluid = engine(1.0, 0.25, 5.0)
     variable, neighbour = add(fluid, 0), add(fluid, 1)
-    fluid.start(variable, 0, 100.0, 0.0)
-    fluid.start(variable, 1, 50.0, 0.0)
-    fluid.start(neighbour, 2, 1000.0, 0.0)
+    fluid.start(variable, activity=0, amount=100.0, now_ps=0.0)
+    fluid.start(variable, activity=1, amount=50.0, now_ps=0.0)
+    fluid.start(neighbour, activity=2, amount=1000.0, now_ps=0.0)
     fluid.solve(0.0)
     fluid.advance(20.0)
-    fluid.set_hops(variable, np.array([1, 2], np.int32), np.array([0.5, 2.0]), 20.0)
+    fluid.set_hops(variable, constraint=np.array([1, 2], np.int32), weight=np.array([0.5, 2.0]), now_ps=20.0)
     fluid.solve(20.0)
     assert fluid.rates().tolist() == [0.125, 0.125]
     assert fluid.carried(20.0) == pytest.approx([20.0, 5.0, 0.0])
-    assert fluid.stop(variable, 0, 36.0) == pytest.approx(100 - 10 - 2)
+    assert fluid.stop(variable, activity=0, now_ps=36.0) == pytest.approx(100 - 10 - 2)
     fluid.solve(36.0)
     assert fluid.rates() == pytest.approx([0.25 / 1.5, 0.25 / 1.5])
     assert fluid.advance(fluid.next()) == [1]
@@ -182,12 +186,12 @@ def test_rerouted_activities_keep_what_they_have_got() -> None:
 def test_counters_that_have_run_for_long_are_as_exact_as_new_ones() -> None:
     fluid = engine(0.4)
     variable, other = add(fluid, 0), add(fluid, 0)
-    fluid.start(variable, 0, 4e14, 0.0)  # 1e15 ps alone
+    fluid.start(variable, activity=0, amount=4e14, now_ps=0.0)  # 1e15 ps alone
     fluid.solve(0.0)
     for activity in range(1, 6):
         now_ps = activity * 1e14
         fluid.advance(now_ps)
-        fluid.start(variable if activity % 2 else other, activity, 1000.0, now_ps)
+        fluid.start(variable if activity % 2 else other, activity=activity, amount=1000.0, now_ps=now_ps)
         fluid.solve(now_ps)
         assert fluid.next() - now_ps == pytest.approx(5000.0, abs=0.5)
         assert fluid.advance(fluid.next()) == [activity]
@@ -205,7 +209,12 @@ def test_stopping_what_is_not_there_is_refused() -> None:
     fluid = engine(1.0)
     variable = add(fluid, 0)
     with pytest.raises(ValueError, match="no such activity"):
-        fluid.stop(variable, 5, 0.0)
+        fluid.stop(variable, activity=5, now_ps=0.0)
+
+
+def run_of(**members: Any) -> dict[str, NDArray[np.uint8]]:
+    """A whole run of the solver, by the members of its declaration."""
+    return _native.fluid_run(FLUID_RUN.values(None, members))
 
 
 def test_a_whole_run_is_the_textbooks_and_loses_nothing() -> None:
@@ -221,11 +230,22 @@ def test_a_whole_run_is_the_textbooks_and_loses_nothing() -> None:
     amount = draw.pareto(1.2, count) * 1e4 + 1
     completions = {}
     for tolerance in (1e-9, 1e-6):
-        completions[tolerance], carried, worst, stats = _native.fluid_run(
-            capacity, variable_ptr, link, weight, at_ps, variable, amount, tolerance, 10
+        run = run_of(
+            capacity=capacity,
+            variable_ptr=variable_ptr,
+            hop_constraint=link,
+            hop_weight=weight,
+            start_at_ps=at_ps,
+            start_variable=variable,
+            start_amount=amount,
+            tolerance=tolerance,
+            check_every=10,
         )
-        assert worst < (1e-7 if tolerance == 1e-9 else 1e-3)
-        assert stats["full"] < stats["events"] / 10
+        completions[tolerance] = run["completed_at_ps"].view(np.float64)
+        carried = run["carried_units"].view(np.float64)
+        (report,) = run["report"].view(FLUID_REPORT_DTYPE)
+        assert report["worst_rate_error"] < (1e-7 if tolerance == 1e-9 else 1e-3)
+        assert report["full"] < report["events"] / 10
         wanted = np.zeros(links)
         for start in range(count):
             rows = slice(variable_ptr[variable[start]], variable_ptr[variable[start] + 1])
@@ -237,14 +257,14 @@ def test_a_whole_run_is_the_textbooks_and_loses_nothing() -> None:
 
 def test_what_can_never_end_is_said() -> None:
     with pytest.raises(RuntimeError, match="for ever"):
-        _native.fluid_run(
-            np.zeros(1),
-            np.array([0, 1]),
-            np.zeros(1, np.int32),
-            FLAT,
-            np.zeros(1),
-            np.zeros(1, np.int32),
-            FLAT,
-            1e-6,
-            0,
+        run_of(
+            capacity=np.zeros(1),
+            variable_ptr=np.array([0, 1]),
+            hop_constraint=np.zeros(1, np.int32),
+            hop_weight=FLAT,
+            start_at_ps=np.zeros(1),
+            start_variable=np.zeros(1, np.int32),
+            start_amount=FLAT,
+            tolerance=1e-6,
+            check_every=0,
         )

@@ -13,10 +13,11 @@ from helpers.tiny import Message, packet_input_of, sends, wired
 
 from weftwork.base.flow_identity import flow_identity
 from weftwork.base.random import Stream, draw
-from weftwork.engine.packet_input import PIN_DTYPE, PacketInput, RouteTable
+from weftwork.engine.packet_input import PacketInput, RouteTable
 from weftwork.engine.reference.flow import Flow
 from weftwork.engine.reference.forwarding import SHORTEST, Forwarding, NextHop
 from weftwork.engine.reference.simulation import Simulation, run
+from weftwork.engine.rows.fabric import PIN_DTYPE
 
 LEAF, OTHER_LEAF, SPINE, OTHER_SPINE = 2, 3, 4, 5
 LINKS = [(0, LEAF), (1, OTHER_LEAF), (LEAF, SPINE), (LEAF, OTHER_SPINE), (OTHER_LEAF, SPINE), (OTHER_LEAF, OTHER_SPINE)]

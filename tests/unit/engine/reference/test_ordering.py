@@ -18,7 +18,7 @@ from weftwork.engine.reference.ordering import Assembly
 from weftwork.engine.reference.packet import Packet
 from weftwork.engine.reference.receiver import Receiver
 from weftwork.engine.reference.simulation import run
-from weftwork.engine.waits import WAIT_KINDS, WAIT_STATES
+from weftwork.engine.rows.waits import WAIT_KINDS, WAIT_STATES
 from weftwork.spec.job import Milestone, Peer, Receive, Send, Size, Wait
 from weftwork.spec.transport import Transport
 from weftwork.wire.credits import credits_to_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers.findings import sound
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.scenario import loads
@@ -17,8 +18,7 @@ def test_ports_times_bins_are_bounded(rows: int, bins: int, monkeypatch: pytest.
     prepared = prepare(loads(SCENARIO, known=known_names()))
     assert len(prepared.fabric.ports.node) == 32
     monkeypatch.setattr("weftwork.study.prepare.recording.TIMELINE_ROWS", rows)
-    series, mistakes = recording(prepared.scenario, prepared.fabric, prepared.job, prepared.policies)
-    assert mistakes == []
+    series = sound(recording, prepared.scenario, prepared.fabric, prepared.job, prepared.policies)
     assert series is not None
     assert series.timeline_bins == bins
 

@@ -10,6 +10,7 @@ import pytest
 from helpers.run_folders import ANSWER
 
 from weftwork.spec.comparison import ComparedNumber
+from weftwork.spec.endings import ENDINGS, WHOLE
 from weftwork.store.runs import Run
 from weftwork.study.results.compare_runs import compare_runs
 
@@ -20,7 +21,8 @@ def a_run(scenario: str = "schema: 3\n", digest: str | None = None, **numbers: t
         name: {"value": value, "unit": "ps", **({"low": rest[0], "high": rest[1], "seeds": 3} if rest else {})}
         for name, (value, *rest) in numbers.items()
     }
-    known = {"about": {"name": "a"}, "path": Path("nowhere"), "seeds": (), "status": "complete", "is_complete": True,
+    known = {"about": {"name": "a"}, "path": Path("nowhere"), "seeds": (), "status": WHOLE, "ending": ENDINGS[WHOLE],
+             "is_complete": True,
              "answer": ANSWER}  # fmt: skip
     return cast(
         "Run", SimpleNamespace(scenario=scenario, summary=summary, provenance={"digest": digest, "files": {}}, **known)

@@ -6,6 +6,7 @@ import pytest
 from helpers.imports_megatron import BASE, SHAPE
 
 from weftwork.base.errors import Mistake
+from weftwork.base.findings import Findings
 from weftwork.workload.imports.megatron_arguments import READ
 from weftwork.workload.imports.megatron_words import Launch, launch_in_script
 
@@ -15,7 +16,9 @@ WORDS = f"{BASE} {SHAPE}"
 
 def launched(script: str, **variables: str) -> tuple[Launch, list[Mistake]]:
     text = script.replace("RUN", f"{LAUNCHER} WORDS").replace("WORDS", WORDS)
-    return launch_in_script(text, READ, variables)
+    findings = Findings()
+    launch = launch_in_script(text, READ, findings, variables)
+    return launch, findings.mistakes
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from helpers.imports_relatives import NEMO, SMALL, SUFFIX, overrides, read, writ
 
 from weftwork.base.errors import ConfigError
 from weftwork.spec.scenario.rows import rows_of
-from weftwork.spec.scenario.training import TrainingSection
+from weftwork.spec.scenario.training import LoraSection, TrainingSection
 from weftwork.workload.imports.job_file import RELATIVES, read_job
 from weftwork.workload.imports.megatron_arguments import READ
 from weftwork.workload.imports.reasons import changes_results
@@ -18,6 +18,7 @@ from weftwork.workload.models.catalogue import MODELS
 
 NAMES = sorted(SUFFIX)
 KEYS = {f"training.{row.key}" for row in rows_of(TrainingSection).values()} | {"fabric.gpus", "model.is_gated"}
+KEYS |= {f"training.lora.{row.key}" for row in rows_of(LoraSection).values()}
 
 
 def refused(name: str, text: str, **options: Any) -> dict[str, str]:
@@ -84,6 +85,21 @@ def test_what_changes_a_result_is_told_apart(name: str) -> None:
         ("nemo", {"model.activations_checkpoint_granularity": "full"}, "recompute", "full"),
         ("nemo", {"model.fp8": True}, "precision", "fp8"),
         ("nemo", {"model.fsdp": True}, "zero", 3),
+        ("nemo", {"model.peft.peft_scheme": "lora"}, "phase", "fine-tuning-lora"),
+        ("nemo", {"model.peft.peft_scheme": "lora"}, "lora.rank", 32),
+        ("nemo", {"model.peft.peft_scheme": "lora"}, "lora.targets", ("linear_qkv",)),
+        (
+            "nemo",
+            {"model.peft.peft_scheme": "lora", "model.peft.lora_tuning.adapter_dim": 8},
+            "lora.rank",
+            8,
+        ),
+        (
+            "nemo",
+            {"model.peft.peft_scheme": "lora", "model.peft.lora_tuning.target_modules": ["attention_dense", "mlp"]},
+            "lora.targets",
+            ("linear_proj", "linear_fc1", "linear_fc2"),
+        ),
         ("gpt-neox", {"model_parallel_size": 2}, "tensor", 2),
         ("gpt-neox", {"pipe_parallel_size": 0}, "pipeline", 1),
         ("gpt-neox", {"zero_optimization.stage": 3}, "zero", 3),
@@ -126,6 +142,12 @@ def test_settings_become_keys(name: str, settings: dict[str, Any], key: str, val
         ("nemo", {"trainer.precision": 32}, "trainer.precision"),
         ("nemo", {"model.num_layers": "many"}, "model.num_layers"),
         ("nemo", {"model.activation": "sine"}, "model.activation"),
+        ("nemo", {"model.peft.peft_scheme": "ia3"}, "model.peft.peft_scheme"),
+        (
+            "nemo",
+            {"model.peft.peft_scheme": "lora", "model.peft.lora_tuning.target_modules": ["attention_qk"]},
+            "model.peft.lora_tuning.target_modules",
+        ),
         ("nemo", {"model.num_attention_head": 8}, "model.num_attention_head"),
         ("gpt-neox", {"precision": "fp32"}, "precision"),
         ("gpt-neox", {"attention_config": [[["global", "local"], 4]]}, "attention_config"),

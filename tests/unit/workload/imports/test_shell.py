@@ -126,6 +126,13 @@ def test_words_below_a_condition_know_it() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("branch", ["A=", "{\nA=\n}", "A=''", "A=\nA+="])
+def test_a_name_that_one_branch_alone_sets_to_nothing_adds_nothing(branch: str) -> None:
+    """Unset in one branch and empty in the other: no word differs from what stood before."""
+    script = read_shell(f"if nvidia-smi; then\n{branch}\nfi\necho x${{A}}y\n", {})
+    assert [word.text for word in script.commands[-1]] == ["echo", "xy"]
+
+
 def test_what_conditions_ask_for_is_noted() -> None:
     script = read_shell('[ -n "$A" ] && run\n[ -n "$SLURM_NNODES" ] && run\n[ -z "$B" ] && exit\n[ -n "$B" ] && run')
     assert [(one.name, one.line, one.is_set) for one in script.assumed] == [("A", 1, False), ("B", 3, True)]

@@ -89,6 +89,31 @@ def test_each_reason_is_told_and_the_plan_that_is_proposed_can_be(
     refuse(model(name), Parallelism.model_validate(changed(plan, near)), gpus=gpus)
 
 
+@pytest.mark.parametrize(
+    ("name", "adapters", "key", "words"),
+    [
+        ("llama-3-8b", {"lora_rank": 6}, "lora.rank", "found 6, wanted a multiple of tensor 4"),
+        ("gpt-22b", {"lora_targets": ("linear_fc1_gate",)}, "lora.targets", "linear_fc1, linear_fc1_gate"),
+        ("mixtral-8x7b", {"lora_targets": ("linear_qkv", "linear_fc1")}, "lora.targets", "experts of 'mixtral-8x7b'"),
+        ("deepseek-v3", {}, "lora.targets", "latent attention of 'deepseek-v3'"),
+        (
+            "llama-3-8b",
+            {"lora_targets": ("linear_qkv", "linear_q")},
+            "lora.targets",
+            "linear_qkv with linear_q, wanted",
+        ),
+    ],
+)
+def test_adapters_that_cannot_be_are_refused(name: str, adapters: dict[str, object], key: str, words: str) -> None:
+    plan: dict[str, object] = {"tensor": 4, "global_batch": 4, "sequence": 4096, "has_lora": True, **adapters}
+    found, _ = refused(name, 4, plan)
+    texts = [text for path, text in found if path == f"training.{key}"]
+    if name == "gpt-22b":  # it has no gate
+        assert texts[0].startswith("found linear_fc1_gate, wanted linear_qkv")
+        return
+    assert any(words in text for text in texts), found
+
+
 def test_memory_that_does_not_fit_is_told_item_by_item() -> None:
     plan: dict[str, object] = {**LLAMA, "tensor": 1, "data": 32}
     ((path, text),), near = refused("llama-3-70b", 128, plan, gpu=gpu("h100"))

@@ -69,8 +69,35 @@ def test_products_of_attention_are_those_of_grouped_heads() -> None:
     inputs = product(TOKENS, 96, 196) + product(TOKENS, 140, 96)
     weights = product(96, 196, TOKENS) + product(140, 96, TOKENS)
     assert ps(found.matmul_backward_s) == near(inputs + weights)
-    adapted = half(DENSE, ATTENTION, ONE_FLOP_A_PS, plan_on_paper(has_lora=True))
-    assert ps(adapted.matmul_backward_s) == near(inputs)
+    frozen = half(DENSE, ATTENTION, ONE_FLOP_A_PS, plan_on_paper(has_lora=True, lora_targets=("linear_fc2",)))
+    assert ps(frozen.matmul_backward_s) == near(inputs)
+
+
+def test_an_adapter_is_two_thin_products_with_both_gradients() -> None:
+    """Arxiv:2106.09685, section 4.1, of rank 8; a rank has 4 of its columns where ranks split the columns of a matrix.
+
+    Q, K and V: 96 to 8 to 392 columns; behind the core 280 rows to 8 to 96 columns; a rank has half of each.
+    """
+    with_adapters, without = with_and_without_adapters(ONE_FLOP_A_PS)
+    shapes = ((TOKENS, 4, 96), (TOKENS, 196, 8), (TOKENS, 8, 140), (TOKENS, 48, 8))
+    forward = sum(product(m, n, k) for m, n, k in shapes)
+    backward = sum(product(m, k, n) + product(k, n, m) for m, n, k in shapes)
+    assert ps(with_adapters.matmul_s - without.matmul_s) == pytest.approx(forward, rel=1e-9)
+    assert ps(with_adapters.matmul_backward_s - without.matmul_backward_s) == pytest.approx(backward, rel=1e-9)
+
+
+def test_what_an_adapter_gives_is_added_to_what_its_matrix_gives() -> None:
+    """Two read and one written, two bytes each: of the columns of a rank forward, of its rows backward."""
+    with_adapters, without = with_and_without_adapters(ONE_BYTE_A_PS)
+    forward, backward = (6 * TOKENS * (first + second) for first, second in ((196, 48), (96, 140)))
+    assert ps(with_adapters.memory_s - without.memory_s) == pytest.approx(forward, rel=1e-9)
+    assert ps(with_adapters.memory_backward_s - without.memory_backward_s) == pytest.approx(backward, rel=1e-9)
+
+
+def with_and_without_adapters(on: Gpu) -> tuple[Half, Half]:
+    plan = plan_on_paper(has_lora=True, lora_rank=8, lora_targets=("linear_qkv", "linear_proj"))
+    of_mlp = plan.model_copy(update={"lora_targets": ("linear_fc2",)})
+    return half(DENSE, ATTENTION, on, plan), half(DENSE, ATTENTION, on, of_mlp)
 
 
 def test_causal_attention_is_two_products_over_half_of_the_sequence() -> None:

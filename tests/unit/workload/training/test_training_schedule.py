@@ -11,8 +11,8 @@ from helpers.trained import SMALL, job_of
 from weftwork.base.errors import ConfigError
 from weftwork.spec.job import Compute
 from weftwork.spec.training import Overlap, Parallelism
-from weftwork.workload.training.programs import PASSES
 from weftwork.workload.training.schedule import passes
+from weftwork.workload.training.turns import PASSES
 
 Times = dict[tuple[int, str, int], int]  # stage, kind, virtual stage
 

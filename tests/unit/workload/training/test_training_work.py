@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from helpers.trained import EXPERTS, QUIET, SMALL, packed
 
@@ -16,6 +18,7 @@ from weftwork.workload.training.kernels import Kernels
 from weftwork.workload.training.layers import UnitWork, unit_work
 
 GPU = gpu("h100")
+HOST_BPS = 504_000_000_000  # of PCIe 5; nothing is offloaded here
 EXACT = Software(kernel_tail_ps=0)  # no tails, so that times are work over rate
 
 
@@ -138,13 +141,20 @@ def test_windows_make_attention_cheap() -> None:
     assert cores["window"] < cores["attention"] / 2
 
 
-def test_lora_has_no_gradients_of_weights() -> None:
-    plan = Parallelism(global_batch=1, sequence=4096)
-    whole = layer_of(SMALL, plan)
-    adapted = layer_of(SMALL, plan.model_copy(update={"has_lora": True}))
-    assert adapted.forward_s == whole.forward_s
-    products = sum(half.matmul_backward_s for _, half in whole.halves)
-    assert sum(half.matmul_backward_s for _, half in adapted.halves) == pytest.approx(products / 2, rel=0.05)
+@pytest.mark.parametrize("name", ["llama-2-7b", "llama-3-70b"])
+@pytest.mark.parametrize("tensor", [1, 4])
+def test_lora_takes_longer_than_two_thirds_and_less_than_training_of_all_weights(name: str, tensor: int) -> None:
+    """Forward and gradients of inputs at least; gradients of weights are those of thin matrices alone."""
+    plan = Parallelism(tensor=tensor, global_batch=1, sequence=4096)
+    whole = layer_of(model(name), plan)
+    least_s = whole.forward_s + whole.backward_s - whole.weights_s
+    times = [
+        layer_of(model(name), plan.model_copy(update={"has_lora": True, "lora_rank": rank})) for rank in (8, 16, 64)
+    ]
+    taken = [least_s, *(one.forward_s + one.backward_s for one in times), whole.forward_s + whole.backward_s]
+    assert taken == sorted(taken)
+    assert all(before < after for before, after in pairwise(taken))
+    assert all(one.weights_s == 0 for one in times)
 
 
 def test_sequence_parallelism_shares_what_memory_bounds() -> None:
@@ -186,7 +196,7 @@ def test_the_group_of_experts_that_is_spread_most_says_what_an_exchange_costs(
             model=EXPERTS,
             plan=plan,
             software=Software(has_deduplicated_experts=is_on),
-            cluster=GpuCluster(domain_gpus=domain, figures=figures),
+            cluster=GpuCluster(domain_gpus=domain, figures=figures, host_rate_bps=HOST_BPS),
             placement=packed(plan.ranks, domain),
         ).exchange[0].collect
         for is_on in (False, True)
@@ -209,7 +219,7 @@ def test_a_dispatcher_gets_its_share_of_nvlink_and_all_of_the_network() -> None:
             model=EXPERTS,
             plan=plan,
             software=Software(exchange_efficiency=share),
-            cluster=GpuCluster(domain_gpus=4, figures=figures),
+            cluster=GpuCluster(domain_gpus=4, figures=figures, host_rate_bps=HOST_BPS),
             placement=packed(plan.ranks, 4),
         ).exchange[0]
         for share in (1.0, 0.4)

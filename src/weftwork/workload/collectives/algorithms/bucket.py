@@ -21,7 +21,8 @@ from weftwork.spec.plug_in import Choice, Record, row
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, schedule_by_program
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.domains import Pair
-from weftwork.workload.collectives.lattice import Lattice
+from weftwork.workload.collectives.lattice import Lattice, axis_loads
+from weftwork.workload.collectives.lattice_form import LatticeForm, LatticeSteps
 from weftwork.workload.collectives.lattice_lanes import BucketLane, bucket_lanes
 from weftwork.workload.collectives.lattice_streams import (
     LOOPS,
@@ -114,6 +115,40 @@ def _mistakes(call: Call) -> list[Mistake]:
     return lattice_mistakes(call, "bucket")
 
 
+def _lattice_ways(operation: str, lattice: Lattice) -> tuple[str, ...]:  # noqa: ARG001 - as of any algorithm
+    return RINGS
+
+
+def _lattice_phases(rings: str, lattice: Lattice, wire_bytes: float, columns: int) -> list[list[LatticeSteps]]:
+    """Phases of a reduce-scatter, with the steps of each lane."""
+    lanes = bucket_lanes(lattice, rings)
+    share, directions = wire_bytes / len(lanes), 1 if rings == "one" else 2
+    left = [share] * len(lanes)
+    phases = []
+    for place in range(len(lattice.axes)):
+        phase = []
+        for number, lane in enumerate(lanes):
+            axis = lattice.axes[lane.order[place]]
+            piece = left[number] / axis.size
+            moves = tuple((step, step) for step in (1, -1)[:directions])
+            load, _ = axis_loads(axis, moves)
+            closing = axis.size - 1 if not axis.is_closed and axis.size > 2 else 0
+            port_bytes = -(-len(lanes) // columns) * piece
+            phase.append(
+                LatticeSteps(
+                    count=axis.size - 1,
+                    links=1,
+                    message_bytes=piece,
+                    link_bytes=load * piece,
+                    port_bytes=port_bytes,
+                    closing_links=closing,
+                )
+            )
+            left[number] = piece
+        phases.append(phase)
+    return phases
+
+
 ALGORITHM: Final = Algorithm(
     name="bucket",
     keys=Keys,
@@ -123,4 +158,5 @@ ALGORITHM: Final = Algorithm(
     source="Jain and Sabharwal, ICS 2010, charm.cs.uiuc.edu/papers/10-42",
     mistakes=_mistakes,
     needs_lattice=True,
+    on_lattice=LatticeForm(key="rings", ways=_lattice_ways, phases=_lattice_phases),
 )

@@ -15,6 +15,7 @@ from typing import Final
 from weftwork.spec.job import Await, Digit, Group, Loop, Notify, Operation, Peer, Wait
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
+from weftwork.workload.collectives.methods.direct import METHOD
 from weftwork.workload.collectives.streams import Cut, Lane, Streams, exchange
 
 __all__ = ["ALGORITHM"]
@@ -195,4 +196,5 @@ ALGORITHM: Final = Algorithm(
     traffic=_traffic,
     chain=_chain,
     source="Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005, doi:10.1177/1094342005051521",
+    method=METHOD,
 )

@@ -25,8 +25,10 @@ from weftwork.base.grammar import plural
 from weftwork.spec.job import Await, Digit, Loop, Notify, Operation, Peer
 from weftwork.spec.plug_in import Choice, Record, row
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
+from weftwork.workload.collectives.algorithms._hierarchical_groups import FORM
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.domains import Domains, Pair, in_order, switch_gathers, switch_reduces
+from weftwork.workload.collectives.methods.hierarchical import METHOD
 from weftwork.workload.collectives.streams import Cut, Lane, Streams, exchange
 
 __all__ = ["ALGORITHM", "INNERS", "Keys"]
@@ -387,4 +389,7 @@ ALGORITHM: Final = Algorithm(
     chain=_chain,
     source="Cho et al., BlueConnect, MLSys 2019; NVIDIA, Doubling all2all performance with NCCL 2.12, 2022 (PXN)",
     mistakes=_mistakes,
+    method=METHOD,
+    over_groups=FORM,
+    changes_rails=True,
 )

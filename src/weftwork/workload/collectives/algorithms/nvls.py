@@ -20,6 +20,7 @@ from weftwork.spec.job import Await, Loop, Notify, Operation, Peer, Wait
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Share, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.domains import Domains, in_order, switch_gathers, switch_reduces
+from weftwork.workload.collectives.methods.nvls import METHOD
 from weftwork.workload.collectives.streams import Lane, Streams, counter
 
 __all__ = ["ALGORITHM"]
@@ -226,4 +227,5 @@ ALGORITHM: Final = Algorithm(
     chain=_chain,
     source="NCCL, src/device/all_reduce.h (NVLS); nccl-tests, doc/PERFORMANCE.md",
     mistakes=_mistakes,
+    method=METHOD,
 )

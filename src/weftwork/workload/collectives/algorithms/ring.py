@@ -27,6 +27,7 @@ from weftwork.workload.collectives.algorithm import (
     traffic_of,
 )
 from weftwork.workload.collectives.call import Call
+from weftwork.workload.collectives.methods.ring import METHOD
 from weftwork.workload.collectives.streams import Cut, Lane, Streams, counter, ring
 
 __all__ = ["ALGORITHM"]
@@ -249,4 +250,5 @@ ALGORITHM: Final = Algorithm(
     traffic=_traffic,
     chain=_chain,
     source="Patarasuk and Yuan, JPDC 69(2), 2009, doi:10.1016/j.jpdc.2008.09.002",
+    method=METHOD,
 )

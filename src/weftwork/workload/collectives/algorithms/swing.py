@@ -21,6 +21,8 @@ from weftwork.spec.plug_in import Choice, Record, row
 from weftwork.workload.collectives.algorithm import Algorithm, Hop, Schedule, Traffic, schedule_by_program
 from weftwork.workload.collectives.call import Call
 from weftwork.workload.collectives.domains import Pair
+from weftwork.workload.collectives.lattice import Lattice, axis_loads
+from weftwork.workload.collectives.lattice_form import LatticeForm, LatticeSteps
 from weftwork.workload.collectives.lattice_lanes import swing_lanes
 from weftwork.workload.collectives.lattice_streams import (
     LOOPS,
@@ -33,7 +35,7 @@ from weftwork.workload.collectives.lattice_streams import (
     whole_traffic,
 )
 
-__all__ = ["ALGORITHM", "Keys"]
+__all__ = ["ALGORITHM", "Keys", "swing_factor"]
 
 VERSIONS: Final = ("bandwidth", "latency")
 
@@ -141,6 +143,50 @@ def _mistakes(call: Call) -> list[Mistake]:
     return found
 
 
+def _lattice_ways(operation: str, lattice: Lattice) -> tuple[str, ...]:
+    """Sides of powers of two alone; one that sends everything in each step for an all-reduce alone."""
+    if any(side & (side - 1) for side in lattice.sides):
+        return ()
+    return ("bandwidth", "latency") if operation == "all-reduce" else ("bandwidth",)
+
+
+def _lattice_phases(version: str, lattice: Lattice, wire_bytes: float, columns: int) -> list[list[LatticeSteps]]:
+    """Phases of a reduce-scatter, or of the whole all-reduce where each step sends everything."""
+    lanes = swing_lanes(lattice)
+    share, ports = wire_bytes / len(lanes), -(-len(lanes) // columns)
+    phases = []
+    for step in range(len(lanes[0].steps)):
+        message = share if version == "latency" else share / (2 << step)
+        moves: dict[int, list[tuple[int, int]]] = {}
+        for lane in lanes:
+            moves.setdefault(lane.steps[step][0], []).append(lane.move(step))
+        phase = []
+        for axis, own in moves.items():
+            load, links = axis_loads(lattice.axes[axis], tuple(own))
+            phase.append(
+                LatticeSteps(
+                    count=1, links=links, message_bytes=message, link_bytes=load * message, port_bytes=ports * message
+                )
+            )
+        phases.append(phase)
+    return phases
+
+
+def swing_factor(lattice: Lattice) -> float:
+    """Bytes on the busiest link by Swing over the least there can be on a torus with all its links.
+
+    Examples
+    --------
+    >>> from weftwork.workload.collectives.lattice import Axis
+    >>> axes = [Axis(name=name, size=256) for name in "xyz"]
+    >>> [round(swing_factor(Lattice(axes=tuple(axes[:count]))), 3) for count in (2, 3)]
+    [1.196, 1.037]
+    """
+    link_bytes = sum(max(one.link_bytes for one in phase) for phase in _lattice_phases("bandwidth", lattice, 1.0, 1))
+    least = (lattice.size - 1) / lattice.size / (2 * len(lattice.axes))
+    return link_bytes / least
+
+
 ALGORITHM: Final = Algorithm(
     name="swing",
     keys=Keys,
@@ -150,4 +196,5 @@ ALGORITHM: Final = Algorithm(
     source="De Sensi et al., NSDI 2024, arXiv:2401.09356",
     mistakes=_mistakes,
     needs_lattice=True,
+    on_lattice=LatticeForm(key="version", ways=_lattice_ways, phases=_lattice_phases, whole=frozenset({"latency"})),
 )

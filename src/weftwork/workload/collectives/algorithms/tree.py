@@ -28,6 +28,7 @@ from weftwork.workload.collectives.algorithm import (
     traffic_of,
 )
 from weftwork.workload.collectives.call import Call
+from weftwork.workload.collectives.methods.tree import METHOD
 from weftwork.workload.collectives.streams import Lane, Streams, counter
 
 __all__ = ["ALGORITHM"]
@@ -248,4 +249,5 @@ ALGORITHM: Final = Algorithm(
     traffic=_traffic,
     chain=_chain,
     source="Sanders, Speck and Traff, Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001",
+    method=METHOD,
 )

@@ -2,7 +2,8 @@
 
 Source: NVIDIA/NeMo 1.x, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml (commit 000763d0) and
 megatron_llama_config.yaml (commit 00a115fe), for names and defaults; NVIDIA/apex,
-apex/contrib/optimizers/distributed_fused_adam.py, for ``overlap_grad_sync``.
+apex/contrib/optimizers/distributed_fused_adam.py, for ``overlap_grad_sync``; nemo/collections/nlp/parts/peft_config.py
+(PEFT_MODULE_MAP, get_target_modules) for adapters; their rank of 32 is that of its files of fine-tuning, unverified.
 Leaves out: the file of settings behind a command, of which a program's own defaults are taken; recipes of NeMo 2 in
 Python.
 """
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from weftwork.base.nearest import nearest
+from weftwork.spec.scenario.kinds import either
 from weftwork.workload.imports.megatron_words import Given
 from weftwork.workload.imports.reasons import (
     CHANGES_BOTH,
@@ -73,6 +76,9 @@ _READ: Final = {
     "model.optim.overlap_grad_sync": "--overlap-grad-reduce",
     "model.optim.overlap_param_sync": "--overlap-param-gather",
     "model.optim.grad_sync_dtype": "--grad-reduce-in-bf16",
+    "model.peft.peft_scheme": "training.phase",
+    "model.peft.lora_tuning.adapter_dim": "training.lora.rank",
+    "model.peft.lora_tuning.target_modules": "training.lora.targets",
 }
 _GROUPS: Final = {
     f"{CHANGES_BOTH}gradients of an iteration are summed over its micro batches": "trainer.accumulate_grad_batches",
@@ -100,7 +106,7 @@ _GROUPS: Final = {
         model.optim.pipeline_grad_sync model.grad_allreduce_chunk_size_mb model.optim.overlap_grad_reduce
         model.defer_embedding_wgrad_compute model.wgrad_deferral_limit
     """,
-    f"{CHANGES_BOTH}all weights are trained": "model.peft.*",
+    f"{CHANGES_BOTH}adapters are LoRA's alone": "model.peft.*",
     f"{CHANGES_BOTH}the file of settings is not read; import that file, or give its settings in the command": """
         --config-name --config-path --config-dir -cn -cp -cd
     """,
@@ -110,13 +116,18 @@ _GROUPS: Final = {
         model.native_amp_growth_interval model.hysteresis trainer.gradient_clip_val trainer.max_steps
         trainer.max_epochs trainer.max_time trainer.gradient_clip_algorithm model.moe_aux_loss_coeff
         model.moe_router_load_balancing_type model.moe_z_loss_coeff model.optimizer_overrides.*
+        model.peft.lora_tuning.alpha model.peft.lora_tuning.adapter_dropout model.peft.lora_tuning.dropout_position
+        model.peft.lora_tuning.column_init_method model.peft.lora_tuning.row_init_method
     """,
     LOGGING: """
         trainer.* exp_manager.* name model.apex_transformer_log_level model.onnx_safe
         model.use_cpu_initialization model.pre_process model.post_process model.gradient_as_bucket_view
         model.validation_param_sync_overlap cluster_type run.* training_config stages
     """,
-    CHECKPOINTS: "restore_from_path model.resume_from_checkpoint model.restore_from_path model.dist_ckpt_*",
+    CHECKPOINTS: """
+        restore_from_path model.resume_from_checkpoint model.restore_from_path model.dist_ckpt_*
+        model.peft.restore_from_path model.peft.restore_from_ckpt.*
+    """,
     SHAPES: """
         model.normalization model.layernorm_epsilon model.layernorm_zero_centered_gamma model.bias
         model.do_layer_norm_weight_decay model.position_embedding_type model.rotary_percentage model.rotary_base
@@ -154,6 +165,18 @@ _PLAIN: Final = ("gelu", "squared-relu", "relu")
 _PRECISIONS: Final = {"bf16": "--bf16", "bf16-mixed": "--bf16", "16": "--fp16", "16-mixed": "--fp16"}
 # Optimizers whose state data parallel ranks share, and whether they sum gradients while a backward pass runs.
 _SHARDED: Final = {"distributed_fused_adam": True, "mcore_distributed_optim": False}
+_NO_ADAPTERS: Final = ("null", "none", "None", "")
+# nemo/collections/nlp/parts/peft_config.py, PEFT_MODULE_MAP and LoraPEFTConfig
+_LORA_TARGETS: Final[dict[str, tuple[str, ...]]] = {
+    "attention_qkv": ("linear_qkv",),
+    "attention_dense": ("linear_proj",),
+    "mlp_fc1": ("linear_fc1",),
+    "mlp_fc2": ("linear_fc2",),
+    "attention": ("linear_qkv", "linear_proj"),
+    "mlp": ("linear_fc1", "linear_fc2"),
+    "all": ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"),
+}
+_LORA_RANK: Final = 32
 _STRATEGIES: Final = {"full": 3, "grad": 2, "hybrid": 3}  # nemo/collections/nlp/parts/nlp_overrides.py
 
 
@@ -174,6 +197,7 @@ def _translate(job: SettingReader) -> None:
     _precision(job)
     _activation(job)
     _optimizer(job)
+    _adapters(job)
     if job.has("model.num_query_groups"):
         job.give("--group-query-attention", by="model.num_query_groups")
     if job.has("model.use_flash_attention"):
@@ -246,6 +270,41 @@ def _optimizer(job: SettingReader) -> None:
     elif dtype is not None:
         job.say("model.optim.grad_sync_dtype", "training.gradients: fp32")
     job.settings.pop("model.optim.grad_sync_dtype", None)
+
+
+def _adapters(job: SettingReader) -> None:
+    """Fine-tuning of adapters; other schemes than LoRA are refused."""
+    scheme_name, rank_name, targets_name = (
+        "model.peft.peft_scheme", "model.peft.lora_tuning.adapter_dim", "model.peft.lora_tuning.target_modules"
+    )  # fmt: skip
+    scheme = job.text(scheme_name) if job.has(scheme_name) else None
+    if scheme is None or scheme in _NO_ADAPTERS:
+        for name in (scheme_name, rank_name, targets_name):
+            if job.has(name):
+                job.say(name, "nothing: no adapters are trained")
+                job.settings.pop(name, None)
+        return
+    if scheme != "lora":
+        job.wrong(scheme_name, f"found '{scheme}', wanted lora or null: other adapters are not modelled", "lora")
+        return
+    job.key("training.phase", "fine-tuning-lora", by=scheme_name)
+    rank = job.whole(rank_name, _LORA_RANK) if job.has(rank_name) else _LORA_RANK
+    if rank is not None:
+        reason = "" if job.has(rank_name) else "NeMo's default"
+        job.key("training.lora.rank", rank, by=rank_name if job.has(rank_name) else None, text=reason)
+    if not job.has(targets_name):
+        job.key("training.lora.targets", ("linear_qkv",), text="NeMo's default")
+        return
+    setting = job.settings[targets_name]
+    names = setting.texts if setting.texts is not None else (setting.text,)
+    for name in names:
+        if name not in _LORA_TARGETS:
+            job.wrong(
+                targets_name, f"found '{name}', wanted {either(tuple(_LORA_TARGETS))}", nearest(name, _LORA_TARGETS)
+            )
+            return
+    found = dict.fromkeys(target for name in names for target in _LORA_TARGETS[name])
+    job.key("training.lora.targets", tuple(found), by=targets_name)
 
 
 def _defaults(job: SettingReader) -> None:

@@ -8,6 +8,7 @@ import pytest
 from helpers.sweeps import SCENARIO, fills_the_disk, pool_points, tells_its_process, with_pattern
 
 from weftwork.study.pool.pool import lasting_workers, run_pool
+from weftwork.study.record.point_run import run_point
 
 SENDERS = [{"traffic.senders": text} for text in ("3", "5", "7")]
 
@@ -54,7 +55,7 @@ def test_a_worker_that_dies_loses_no_run(tmp_path: Path, runs: Path) -> None:
         {"traffic.kilobytes": "2", "traffic.deaths": "1"},
         {"traffic.kilobytes": "3", "traffic.deaths": "9"},
     )
-    outcomes = {one.point: one for one in run_pool(points, runs, workers=2)}
+    outcomes = {one.point: one for one in run_pool(points, runs, task=run_point, workers=2)}
     assert {place: one.end for place, one in outcomes.items()} == {0: "run", 1: "run", 2: "lost"}
     assert points[2].command in outcomes[2].reason
     assert "died 3 times" in outcomes[2].reason
@@ -67,5 +68,5 @@ def test_a_disk_that_fills_ends_the_pool_and_keeps_what_is_whole(file: Path, run
     outcomes = list(run_pool(points, runs, workers=1, task=fills_the_disk))
     assert [(one.point, one.end) for one in outcomes] == [(0, "run"), (1, "run"), (2, "full")]
     assert sorted(path.name for path in runs.glob("[0-9]*")) == [point.folder for point in points[:2]]
-    again = {one.point: one.is_kept for one in run_pool(points, runs, workers=2)}
+    again = {one.point: one.is_kept for one in run_pool(points, runs, task=run_point, workers=2)}
     assert again == {0: True, 1: True, 2: False, 3: False, 4: False}

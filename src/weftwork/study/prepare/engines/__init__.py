@@ -1,0 +1,1 @@
+"""The engines of the fidelities, one file each."""

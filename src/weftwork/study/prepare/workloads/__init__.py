@@ -1,0 +1,1 @@
+"""The roads of the workloads, one file each."""

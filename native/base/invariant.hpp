@@ -97,7 +97,7 @@ constexpr std::int64_t fact(T value) {
   return static_cast<std::int64_t>(value);
 }
 
-/// The failing side: never inlined, so that an assertion that holds costs one branch and no room.
+/// The failing side.
 template <std::same_as<std::int64_t>... Facts>
 [[noreturn, gnu::cold, gnu::noinline]] void broken(Invariant invariant, const char* names, Facts... facts) {
   const InvariantRow& row = kInvariants[static_cast<std::size_t>(invariant)];
@@ -118,13 +118,20 @@ template <std::same_as<std::int64_t>... Facts>
 
 }  // namespace detail
 
-/// Assert an invariant; `names` are those of the numbers that tell where and how it was broken.
+/// An invariant does not hold: the run ends with its text. `names` are those of the numbers that tell where and how.
 template <typename... Facts>
-[[gnu::always_inline]] inline void must_hold(bool holds, Invariant invariant,
-                                             std::type_identity_t<detail::FactNames<sizeof...(Facts)>> names,
-                                             Facts... facts) {
-  if (!holds) [[unlikely]]
-    detail::broken(invariant, names.text, detail::fact(facts)...);
+[[noreturn, gnu::cold, gnu::noinline]] void break_off(Invariant invariant,
+                                                      std::type_identity_t<detail::FactNames<sizeof...(Facts)>> names,
+                                                      Facts... facts) {
+  detail::broken(invariant, names.text, detail::fact(facts)...);
 }
 
 }  // namespace weftwork
+
+/// Assert an invariant: must_hold(condition, Invariant::name, "names of numbers", numbers...). A macro, so that the
+/// numbers are read where the assertion fails and nowhere else: a function would read them before it asks.
+#define must_hold(condition, ...)         \
+  do {                                    \
+    if (!(condition)) [[unlikely]]        \
+      ::weftwork::break_off(__VA_ARGS__); \
+  } while (false)

@@ -102,7 +102,7 @@ inline void audit_switch(const Setup& setup, const Fabric& fabric, const Recordi
       waiting_bytes += waiting.bytes;
       const Ingress& ingress = fabric.ingresses[setup.at(port, klass)];
       held_bytes += ingress.used + ingress.headroom_used;
-      shared_bytes += above(ingress.used, reserve_bytes);
+      shared_bytes += shared_growth(0, ingress.used, reserve_bytes);
       if (ingress.paused) ++paused;
     }
   }

@@ -24,9 +24,10 @@ struct SwitchView {
   IdSpan<LocalQueueId, Ingress> ingresses;
   IdSpan<LocalQueueId, Packet*> inbound;  // next packet on the wire towards the port
   PortId first;                           // id of its first port
+  QueueId first_queue;                    // and of that port's first class
   NodeId id;
-  std::uint32_t weighted;  // classes that share a port by weight
-  bool marks_or_stamps;    // when a packet departs
+  std::uint32_t weighted;   // classes that share a port by weight
+  bool watches_departures;  // a packet that departs is marked, stamped or captured
 };
 
 inline SwitchView switch_view(const Setup& setup, Fabric& fabric, NodeId node) {
@@ -40,22 +41,24 @@ inline SwitchView switch_view(const Setup& setup, Fabric& fabric, NodeId node) {
           IdSpan<LocalQueueId, Ingress>({&fabric.ingresses[first_queue], queues}),
           IdSpan<LocalQueueId, Packet*>({&fabric.inbound[first_queue], queues}),
           first,
+          first_queue,
           node,
           record.weighted,
-          row.mark_at_dequeue != 0 || ((setup.in.has_telemetry || setup.in.has_path_load) && row.telemetry != 0)};
+          row.mark_at_dequeue != 0 || ((setup.in.has_telemetry || setup.in.has_path_load) && row.telemetry != 0) ||
+              !setup.in.capture.ports.empty()};
 }
 
-inline std::int64_t above(std::int64_t value, std::int64_t limit) {
-  return value > limit ? value - limit : 0;
+/// What more an ingress takes of the shared part when it holds `after` in place of `before` bytes.
+inline std::int64_t shared_growth(std::int64_t before, std::int64_t after, std::int64_t reserve) {
+  return std::max(after, reserve) - std::max(before, reserve);
 }
 
 /// Keep a packet of (ingress, class) outside the headroom.
 inline void occupy(const SwitchView& view, Ingress& ingress, std::int32_t bytes) {
   must_hold(bytes > 0, Invariant::frame_fits_its_record, "node bytes", view.id, bytes);
-  const std::int64_t reserve = view.row.reserve_bytes;
-  const std::int64_t before = above(ingress.used, reserve);
-  ingress.used += bytes;
-  view.node.shared_used += above(ingress.used, reserve) - before;
+  const std::int32_t after = ingress.used + bytes;
+  view.node.shared_used += shared_growth(ingress.used, after, view.row.reserve_bytes);
+  ingress.used = after;
 }
 
 /// Give back what a packet of (ingress, class) holds.
@@ -65,23 +68,21 @@ inline void release(const SwitchView& view, Ingress& ingress, std::int32_t bytes
     ingress.headroom_used -= taken;
     bytes -= taken;
   }
-  const std::int64_t reserve = view.row.reserve_bytes;
-  const std::int64_t before = above(ingress.used, reserve);
-  ingress.used -= bytes;
-  view.node.shared_used -= before - above(ingress.used, reserve);
+  const std::int32_t after = ingress.used - bytes;
+  view.node.shared_used += shared_growth(ingress.used, after, view.row.reserve_bytes);
+  ingress.used = after;
   must_hold((view.node.shared_used | ingress.used) >= 0, Invariant::bytes_conserved_at_a_switch,
             "node shared_bytes ingress_bytes released_bytes", view.id, view.node.shared_used, ingress.used, bytes);
 }
 
 /// From now on what the ingress holds in its headroom counts as used.
 inline void fold_headroom(const SwitchView& view, Ingress& ingress) {
-  const std::int64_t reserve = view.row.reserve_bytes;
-  const std::int64_t before = above(ingress.used, reserve);
   must_hold((ingress.used | ingress.headroom_used) >= 0, Invariant::bytes_conserved_at_a_switch,
             "node ingress_bytes headroom_bytes", view.id, ingress.used, ingress.headroom_used);
-  ingress.used += ingress.headroom_used;
+  const std::int32_t after = ingress.used + ingress.headroom_used;
+  view.node.shared_used += shared_growth(ingress.used, after, view.row.reserve_bytes);
+  ingress.used = after;
   ingress.headroom_used = 0;
-  view.node.shared_used += above(ingress.used, reserve) - before;
 }
 
 inline std::int64_t free_bytes(const SwitchNode& node) {
@@ -129,8 +130,8 @@ inline Verdict judge(const SwitchView& view, const Ingress& ingress, std::int64_
   const SwitchRow& row = view.row;
   if (lossless && ingress.paused)
     return {ingress.headroom_used + bytes <= headroom ? Admission::kHeadroom : Admission::kHeadroomFull, false};
-  const std::int64_t growth = above(ingress.used + bytes, row.reserve_bytes) - above(ingress.used, row.reserve_bytes);
-  const std::int64_t shared_used = view.node.shared_used + growth;
+  const std::int64_t shared_used =
+      view.node.shared_used + shared_growth(ingress.used, ingress.used + bytes, row.reserve_bytes);
   const bool full = shared_used > view.node.shared_bytes;
   if (!lossless) {
     if (is_above_egress_threshold(view, queue.bytes + bytes)) return {Admission::kEgressThreshold, false};
@@ -150,11 +151,11 @@ inline Verdict judge(const SwitchView& view, const Ingress& ingress, std::int64_
                                                   std::int64_t bytes, bool lossless) {
   const SwitchRow& row = view.row;
   const std::int64_t used = ingress.used + bytes;
-  const std::int64_t over = above(used, row.reserve_bytes);
-  const std::int64_t shared_used = view.node.shared_used + over - above(ingress.used, row.reserve_bytes);
+  const std::int64_t shared_used = view.node.shared_used + shared_growth(ingress.used, used, row.reserve_bytes);
   const std::int64_t left = view.node.shared_bytes - shared_used;
   if (left < 0 || used + ingress.headroom_used > ingress.max_bytes) return false;
   if (lossless) {
+    const std::int64_t over = used - row.reserve_bytes;
     if (ingress.paused || ingress.headroom_used != 0 || (over > 0 && over > share(row.alpha, left))) return false;
   } else if (is_above_egress_threshold(view, queue.bytes + bytes)) {
     return false;

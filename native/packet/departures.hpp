@@ -56,16 +56,15 @@ namespace weftwork {
   node.next_due_at_ps = std::min(node.next_due_at_ps, due_ps);
 }
 
-/// Which class the port serves at `at_ps`; at least one is ready.
-inline TrafficClass choose_class(const Setup& setup, Fabric& fabric, const SwitchRow& row, PortId port, Ps at_ps) {
+/// Which class the port serves at `at_ps`, where several wait or some are paused; at least one is ready.
+[[gnu::noinline]] inline TrafficClass choose_among(const Setup& setup, Fabric& fabric, const SwitchRow& row,
+                                                   PortId port, Ps at_ps) {
   Port& out = fabric.ports[port];
   std::uint32_t ready = out.pending;
-  if ((out.pending & out.paused) != 0) {
-    for (std::uint32_t rest = out.pending & out.paused; rest != 0; rest &= rest - 1) {
-      const TrafficClass klass = lowest(rest);
-      if (setup.link_credits || fabric.queue_controls[setup.at(port, klass)].paused_until_ps > at_ps)
-        ready &= ~bit_of(klass);
-    }
+  for (std::uint32_t rest = out.pending & out.paused; rest != 0; rest &= rest - 1) {
+    const TrafficClass klass = lowest(rest);
+    if (setup.link_credits || fabric.queue_controls[setup.at(port, klass)].paused_until_ps > at_ps)
+      ready &= ~bit_of(klass);
   }
   must_hold(ready != 0, Invariant::queue_holds_what_it_counts, "at_ps port pending paused", at_ps, port, out.pending,
             out.paused);
@@ -91,6 +90,14 @@ inline TrafficClass choose_class(const Setup& setup, Fabric& fabric, const Switc
     out.current = static_cast<std::uint16_t>(next.value);
     if (contains(ready, next)) fabric.queue_controls[setup.at(port, next)].deficit += weight(next) * 1024;
   }
+}
+
+/// The same where it is most often clear.
+[[gnu::always_inline]] inline TrafficClass choose_class(const Setup& setup, Fabric& fabric, const SwitchRow& row,
+                                                        PortId port, Ps at_ps) {
+  const std::uint32_t pending = fabric.ports[port].pending;
+  const bool is_alone = pending != 0 && (pending & (pending - 1)) == 0 && (pending & fabric.ports[port].paused) == 0;
+  return is_alone ? lowest(pending) : choose_among(setup, fabric, row, port, at_ps);
 }
 
 /// A flow-control frame waits at a port of a switch: it leaves at once if the port is idle.
@@ -206,7 +213,7 @@ inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps 
       if (contains(view.weighted, klass)) s.fabric.queue_controls[s.setup.at(port, klass)].deficit = 0;
     }
     release(view, view.ingresses[LocalQueueId(packet->ingress)], bytes);
-    if (view.marks_or_stamps && is_whole_data(*packet)) [[unlikely]] {
+    if (view.watches_departures && is_whole_data(*packet)) [[unlikely]] {
       if (view.row.mark_at_dequeue != 0 && draws_mark(s.setup, s.hosts, view.row, *packet, port, queue.bytes)) {
         packet->flags = with(packet->flags, kMarked);
         s.recordings.port_counters[port].marks += 1;
@@ -217,7 +224,7 @@ inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps 
       if (s.setup.in.has_path_load && view.row.telemetry != 0)
         write_load(s.setup, s.fabric, s.hosts, port, packet, out.bytes, at_ps);
     }
-    if (!s.recordings.captured.empty()) [[unlikely]]
+    if (view.watches_departures && !s.recordings.captured.empty()) [[unlikely]]
       capture_packet(s.setup, s.fabric, s.hosts, s.recordings, port, klass, packet, at_ps);
     transmit(s.fabric, s.schedule, out, packet, at_ps);
     if (view.node.in_order_for != 0) [[unlikely]] {
@@ -231,7 +238,7 @@ inline void start_switch_port(State& s, const SwitchView& view, PortId port, Ps 
       }
     }
   }
-  if (out.pending == 0 && !out.frame_waits) s.schedule.set_outbound(s.setup.local_port(port, view.id), view.id, false);
+  if (out.pending == 0 && !out.frame_waits) s.schedule.set_outbound(LocalPort(port - view.first), view.id, false);
   set_due(s.schedule, view.node, port, switch_due(s.setup, s.fabric, out, port));
 }
 

@@ -169,6 +169,21 @@ inline std::uint64_t identity(const Packet& packet) {
          (static_cast<std::uint64_t>(packet.kind) << 48);
 }
 
+/// Where records lie in their blocks, for a loop that keeps it in registers.
+struct PacketPlaces {
+  std::size_t stride, block_bytes, link_offset;
+
+  [[nodiscard]] bool is_link(const std::uint8_t* record) const {
+    return (reinterpret_cast<std::uintptr_t>(record) & (block_bytes - 1)) == link_offset;
+  }
+  static std::uint8_t*& link(std::uint8_t* last) { return *reinterpret_cast<std::uint8_t**>(last); }
+  /// The record after `packet` in its stream.
+  [[nodiscard]] Packet* next(Packet* packet) const {
+    std::uint8_t* after = reinterpret_cast<std::uint8_t*>(packet) + stride;
+    return reinterpret_cast<Packet*>(is_link(after) ? link(after) : after);
+  }
+};
+
 /// Blocks of 16 records, aligned to their size. The last record of a block holds the link to the next block, beside the
 /// last packet, whose reader needs it next.
 class PacketPool {
@@ -177,6 +192,7 @@ class PacketPool {
       : stride_(stride), block_bytes_(stride * kBlockRecords), link_offset_(block_bytes_ - stride) {}
 
   [[nodiscard]] std::size_t stride() const { return stride_; }
+  [[nodiscard]] PacketPlaces places() const { return {stride_, block_bytes_, link_offset_}; }
   /// Blocks that belong to streams.
   [[nodiscard]] std::int64_t blocks_taken() const { return blocks_taken_; }
 
@@ -188,11 +204,7 @@ class PacketPool {
   }
 
   /// The record after `packet` in its stream.
-  Packet* next(Packet* packet) const {
-    std::uint8_t* after = reinterpret_cast<std::uint8_t*>(packet) + stride_;
-    if (!is_link(after)) return reinterpret_cast<Packet*>(after);
-    return reinterpret_cast<Packet*>(link(after));
-  }
+  Packet* next(Packet* packet) const { return places().next(packet); }
 
   /// Whether the record after `packet` lies in another block.
   [[nodiscard]] bool is_last_of_block(const Packet* packet) const {
@@ -266,10 +278,8 @@ class PacketPool {
     void operator()(std::uint8_t* slab) const { std::free(slab); }
   };
 
-  static std::uint8_t*& link(std::uint8_t* last) { return *reinterpret_cast<std::uint8_t**>(last); }
-  [[nodiscard]] bool is_link(const std::uint8_t* record) const {
-    return (reinterpret_cast<std::uintptr_t>(record) & (block_bytes_ - 1)) == link_offset_;
-  }
+  static std::uint8_t*& link(std::uint8_t* last) { return PacketPlaces::link(last); }
+  [[nodiscard]] bool is_link(const std::uint8_t* record) const { return places().is_link(record); }
 
   [[gnu::noinline]] std::uint8_t* take() {
     if (free_ == nullptr) grow();

@@ -41,7 +41,8 @@ inline void count_switch(Packet* packet) {
                     at_ps);
     return;
   }
-  packet->ingress = static_cast<std::uint16_t>(s.setup.at(local, klass).value);
+  const LocalQueueId place = s.setup.at(local, klass);
+  packet->ingress = static_cast<std::uint16_t>(place.value);
   const Egress egress = route(s, view, packet, klass, at_ps);
   const PortId target = egress.port;
   if (target.is_none()) [[unlikely]] {
@@ -51,9 +52,9 @@ inline void count_switch(Packet* packet) {
                     at_ps);
     return;
   }
-  must_hold(
-      s.setup.at(LocalPort(target - view.first), egress.klass).index() < view.ingresses.size(),  // none is below 0
-      Invariant::route_leads_out_of_its_switch, "at_ps node port class", at_ps, view.id, target, egress.klass);
+  const QueueId egress_queue = s.setup.at(target, egress.klass);
+  must_hold(static_cast<std::uint32_t>(egress_queue - view.first_queue) < view.ingresses.size(),
+            Invariant::route_leads_out_of_its_switch, "at_ps node port class", at_ps, view.id, target, egress.klass);
   Port& out = s.fabric.ports[target];
   if (!out.up) [[unlikely]] {
     drop(s.recordings, target, s.recordings.count.drop_link_down, at_ps);
@@ -66,14 +67,13 @@ inline void count_switch(Packet* packet) {
 
   TrafficClass queued = egress.klass;
   if (s.setup.link_credits) [[unlikely]] {
-    Ingress& ingress = view.ingresses[s.setup.at(local, klass)];
+    Ingress& ingress = view.ingresses[place];
     occupy(view, ingress, packet->bytes);
     must_hold(ingress.used <= s.setup.in.port_credit_bytes[port], Invariant::queue_within_its_buffer,
               "at_ps port class held_bytes room_bytes", at_ps, port, klass, ingress.used,
               s.setup.in.port_credit_bytes[port]);
     note_largest(ingress);
-  } else if (!admits_at_once(view, view.ingresses[s.setup.at(local, klass)],
-                             s.fabric.queues[s.setup.at(target, queued)], packet->bytes,
+  } else if (!admits_at_once(view, view.ingresses[place], s.fabric.queues[egress_queue], packet->bytes,
                              contains(s.setup.lossless, klass))) {
     queued = admit(s, view, local, klass, egress, packet, at_ps);
     if (queued.is_none()) return;
@@ -100,7 +100,7 @@ inline void count_switch(Packet* packet) {
   }
   const auto mask = static_cast<std::uint16_t>(bit_of(queued));
   if ((out.pending & mask) != 0) return;  // the port is busy or paused, and knows when it goes on
-  if (out.pending == 0 && !out.frame_waits) s.schedule.set_outbound(s.setup.local_port(target, view.id), view.id, true);
+  if (out.pending == 0 && !out.frame_waits) s.schedule.set_outbound(LocalPort(target - view.first), view.id, true);
   out.pending = static_cast<std::uint16_t>(out.pending | mask);
   if (s.setup.link_credits) [[unlikely]]
     test_credit(s.setup, s.fabric, view.row, target, queued);

@@ -101,6 +101,7 @@ struct Gathered {
   Ps early = 0;  // negative once something comes before the window
   std::uint64_t* keys = schedule.keys.data();
   std::size_t room = schedule.keys.size();
+  const PacketPlaces places = fabric.pool.places();
   const auto put = [&](std::uint64_t key) {
     if (count == room) [[unlikely]] {
       schedule.keys.resize(2 * room);
@@ -128,7 +129,7 @@ struct Gathered {
       Packet* const* inbound = &fabric.inbound[setup.at(port, TrafficClass(0))];
       for (const TrafficClass klass : setup.classes()) {
         Packet* packet = inbound[klass.index()];
-        for (; packet->at_ps < end_ps; packet = fabric.pool.next(packet)) {
+        for (; packet->at_ps < end_ps; packet = places.next(packet)) {
           if (packet->at_ps == kFlushedPs) [[unlikely]]
             continue;
           early |= packet->at_ps - start_ps;
@@ -379,11 +380,12 @@ inline void switch_window(State& s, NodeId node, Ps start_ps, Ps end_ps) {
   const auto [count, packets] = gather(s.setup, s.fabric, s.schedule, node, start_ps, end_ps);
   sort_keys(s.schedule, count, end_ps - start_ps);
   count_arrivals(s.schedule, s.recordings, count, packets, start_ps);
-  SwitchView view = switch_view(s.setup, s.fabric, node);
-  const PortId first = s.setup.first_port(node);
+  const SwitchView view = switch_view(s.setup, s.fabric, node);
+  const PortId first = view.first;
   const Agenda& agenda = s.schedule.agendas[node];
+  const std::uint64_t* const keys = s.schedule.keys.data();  // nothing is put there before the window ends
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t key = s.schedule.keys[i];
+    const std::uint64_t key = keys[i];
     const Ps at_ps = start_ps + ArrivalKey::since_start_ps(key);
     while (agenda.next_ps() < at_ps) [[unlikely]]
       run_agenda(s, node);

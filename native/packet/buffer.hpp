@@ -82,6 +82,8 @@ inline void fold_headroom(const SwitchView& view, Ingress& ingress) {
   ingress.used += ingress.headroom_used;
   ingress.headroom_used = 0;
   view.node.shared_used += above(ingress.used, reserve) - before;
+  must_hold(view.node.shared_used >= above(ingress.used, reserve), Invariant::bytes_conserved_at_a_switch,
+            "node shared_bytes ingress_bytes reserve_bytes", view.id, view.node.shared_used, ingress.used, reserve);
 }
 
 inline std::int64_t free_bytes(const SwitchNode& node) {

@@ -64,8 +64,6 @@ class Agenda {
     heap_.push_back({at_ps, key});
     std::push_heap(heap_.begin(), heap_.end(), later);
     next_at_ps_ = heap_.front().at_ps;
-    must_hold(next_at_ps_ <= at_ps, Invariant::time_never_runs_back, "at_ps next_at_ps kind", at_ps, next_at_ps_,
-              key >> 60);
   }
 
   /// Whether any entry, also a stale one, is one of those that `wanted` says.

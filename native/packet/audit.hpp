@@ -98,8 +98,9 @@ inline StreamContent audit_queue(const Setup& setup, const Fabric& fabric, PortI
   return waiting;
 }
 
-/// What came into a switch has left it, was dropped or waits in it; and its buffer holds what waits.
-inline void audit_switch(const Setup& setup, const Fabric& fabric, const Recordings& recordings, NodeId node) {
+/// What came into a switch has left it, was dropped or waits in it; and its buffer holds what waits. Returns how many
+/// of its ingresses are paused.
+inline std::int64_t audit_switch(const Setup& setup, const Fabric& fabric, const Recordings& recordings, NodeId node) {
   const SwitchNode& record = fabric.switches[fabric.switch_of_node[node]];
   const std::int64_t reserve_bytes = setup.in.switches[record.device].reserve_bytes;
   std::int64_t came = 0, gone = 0, held_bytes = 0, shared_bytes = 0, waiting_bytes = 0;
@@ -134,6 +135,7 @@ inline void audit_switch(const Setup& setup, const Fabric& fabric, const Recordi
             record.paused.size());
   must_hold(std::cmp_equal(record.in_order_for, setup.link_credits ? 1 : paused), Invariant::pause_is_counted_once,
             "node paused counted", node, paused, record.in_order_for);
+  return static_cast<std::int64_t>(paused);
 }
 
 /// The queues of a NIC port and its host interface.
@@ -290,7 +292,7 @@ inline void audit_job(const JobState& job) {
 /// Check the sums of a state between two windows.
 inline void audit(const State& s) {
   const IdVector<NodeId, bool> touched = detail::touched_nodes(s.setup, s.fabric);
-  std::int64_t arrived = 0, blocks = 0;
+  std::int64_t arrived = 0, blocks = 0, paused = 0;
   for (const NodeId node : s.setup.in.node_kind.ids()) {
     if (!touched[node]) {
       blocks +=
@@ -303,15 +305,13 @@ inline void audit(const State& s) {
       if (s.setup.link_credits) detail::audit_credits(s.setup, s.fabric, port);
       if (is_host(s.setup, node)) detail::audit_nic(s.setup, s.fabric, s.hosts, port);
     }
-    if (!is_host(s.setup, node)) detail::audit_switch(s.setup, s.fabric, s.recordings, node);
+    if (!is_host(s.setup, node)) paused += detail::audit_switch(s.setup, s.fabric, s.recordings, node);
   }
   must_hold(arrived == s.recordings.count.packet_hops, Invariant::packets_conserved, "arrived counted", arrived,
             s.recordings.count.packet_hops);
   must_hold(blocks == s.fabric.pool.blocks_taken(), Invariant::pool_returns_each_block_once, "in_streams taken", blocks,
             s.fabric.pool.blocks_taken());
-  std::int64_t paused = 0;
-  for (const SwitchNode& record : s.fabric.switches) paused += static_cast<std::int64_t>(record.paused.size());
-  must_hold(paused == s.fabric.paused_ingresses, Invariant::pause_is_counted_once, "listed counted", paused,
+  must_hold(paused == s.fabric.paused_ingresses, Invariant::pause_is_counted_once, "paused counted", paused,
             s.fabric.paused_ingresses);
   detail::audit_queue_pairs(s.setup, s.hosts, s.job);
   detail::audit_job(s.job);

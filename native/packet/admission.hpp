@@ -31,11 +31,15 @@ inline void pause_ingress(const Setup& setup, Fabric& fabric, Schedule& schedule
   must_hold(contains(setup.lossless, klass), Invariant::pause_only_where_lossless, "at_ps port class", at_ps, port,
             klass);
   must_hold(!fabric.ingresses[place].paused, Invariant::pause_is_counted_once, "at_ps port class", at_ps, port, klass);
+  must_hold(fabric.ports[port].up, Invariant::line_carries_one_frame_at_a_time, "at_ps port class", at_ps, port, klass);
   fabric.ingresses[place].paused = true;
   auto& paused = view.node.paused;
   paused.insert(std::lower_bound(paused.begin(), paused.end(), place), place);
   view.node.in_order_for += 1;
   fabric.paused_ingresses += 1;
+  must_hold(std::cmp_equal(view.node.in_order_for, paused.size()) && fabric.paused_ingresses >= view.node.in_order_for,
+            Invariant::pause_is_counted_once, "at_ps port class listed counted", at_ps, port, klass, paused.size(),
+            fabric.paused_ingresses);
   schedule_refresh(setup, fabric, schedule, view.id, port, klass, view.row.pause_quanta, at_ps);
   send_frame(setup, fabric, schedule, recordings, view.node, port, klass, view.row.pause_quanta, at_ps);
 }

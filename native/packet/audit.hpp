@@ -4,8 +4,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "base/invariant.hpp"
 #include "packet/buffer.hpp"
@@ -84,11 +86,21 @@ inline StreamContent audit_queue(const Setup& setup, const Fabric& fabric, PortI
   const StreamContent waiting = content(fabric, queue.departure, queue.tail);
   must_hold(waiting.bytes == queue.bytes, Invariant::queue_holds_what_it_counts, "port class waiting_bytes queue_bytes",
             port, klass, waiting.bytes, queue.bytes);
+  must_hold(waiting.lost_bytes == 0, Invariant::packets_conserved, "port class lost_bytes", port, klass,
+            waiting.lost_bytes);
+  const bool host = is_host(setup, setup.in.port_node[port]);
+  const std::uint32_t pending = fabric.ports[port].pending;
+  const bool pends = host ? pending != 0 && klass == setup.in.control_class : contains(pending, klass);
+  must_hold(pends == (waiting.packets > 0), Invariant::queue_holds_what_it_counts, "port class packets pending", port,
+            klass, waiting.packets, pending);
+  must_hold(host || queue.bytes <= queue.max_bytes, Invariant::queue_holds_what_it_counts,
+            "port class queue_bytes max_bytes", port, klass, queue.bytes, queue.max_bytes);
   return waiting;
 }
 
-/// What came into a switch has left it, was dropped or waits in it; and its buffer holds what waits.
-inline void audit_switch(const Setup& setup, const Fabric& fabric, const Recordings& recordings, NodeId node) {
+/// What came into a switch has left it, was dropped or waits in it; and its buffer holds what waits. Returns how many
+/// of its ingresses are paused.
+inline std::int64_t audit_switch(const Setup& setup, const Fabric& fabric, const Recordings& recordings, NodeId node) {
   const SwitchNode& record = fabric.switches[fabric.switch_of_node[node]];
   const std::int64_t reserve_bytes = setup.in.switches[record.device].reserve_bytes;
   std::int64_t came = 0, gone = 0, held_bytes = 0, shared_bytes = 0, waiting_bytes = 0;
@@ -103,6 +115,15 @@ inline void audit_switch(const Setup& setup, const Fabric& fabric, const Recordi
       const Ingress& ingress = fabric.ingresses[setup.at(port, klass)];
       held_bytes += ingress.used + ingress.headroom_used;
       shared_bytes += shared_growth(0, ingress.used, reserve_bytes);
+      must_hold(
+          (ingress.used | ingress.headroom_used) >= 0 && ingress.used + ingress.headroom_used <= ingress.max_bytes,
+          Invariant::bytes_conserved_at_a_switch, "port class ingress_bytes headroom_bytes max_bytes", port, klass,
+          ingress.used, ingress.headroom_used, ingress.max_bytes);
+      must_hold(ingress.headroom_used <= setup.in.port_headroom_bytes[port], Invariant::queue_within_its_buffer,
+                "port class headroom_bytes room_bytes", port, klass, ingress.headroom_used,
+                setup.in.port_headroom_bytes[port]);
+      must_hold(ingress.paused == (ingress.refresh_at_ps != kOff), Invariant::pause_is_counted_once,
+                "port class paused refresh_at_ps", port, klass, ingress.paused, ingress.refresh_at_ps);
       if (ingress.paused) ++paused;
     }
   }
@@ -112,6 +133,9 @@ inline void audit_switch(const Setup& setup, const Fabric& fabric, const Recordi
             record.shared_used);
   must_hold(paused == record.paused.size(), Invariant::pause_is_counted_once, "node paused listed", node, paused,
             record.paused.size());
+  must_hold(std::cmp_equal(record.in_order_for, setup.link_credits ? 1 : paused), Invariant::pause_is_counted_once,
+            "node paused counted", node, paused, record.in_order_for);
+  return static_cast<std::int64_t>(paused);
 }
 
 /// The queues of a NIC port and its host interface.
@@ -122,10 +146,27 @@ inline void audit_nic(const Setup& setup, const Fabric& fabric, const Hosts& hos
   must_hold(inside.bytes == nic.receive_used_bytes, Invariant::receive_buffer_never_overflows,
             "port inside_bytes held_bytes", port, inside.bytes, nic.receive_used_bytes);
   std::size_t ready = 0;
-  for (const QueuePairId id : nic.slots.items())
-    if (id != kMovedAway && hosts.queue_pairs[id].sender.standing == Standing::kReady) ++ready;
+  for (const SlotId slot : nic.slots.ids()) {
+    const QueuePairId id = nic.slots[slot];
+    if (id == kMovedAway) continue;
+    const QueuePair& qp = hosts.queue_pairs[id];
+    must_hold(qp.source_port == port && qp.sender.slot == slot, Invariant::slot_has_its_queue_pair,
+              "port slot queue_pair source_port", port, slot, id, qp.source_port);
+    if (qp.sender.standing == Standing::kReady) ++ready;
+  }
   must_hold(ready == nic.ready_count, Invariant::slot_has_its_queue_pair, "port ready counted", port, ready,
             nic.ready_count);
+  std::int64_t early = 0;
+  for (const ReceiverSlotId slot : nic.receivers.ids()) {
+    const QueuePairId id = nic.receivers[slot];
+    if (id == kMovedAway) continue;
+    const QueuePair& qp = hosts.queue_pairs[id];
+    must_hold(qp.destination_port == port && qp.receiver.slot == slot, Invariant::slot_has_its_queue_pair,
+              "port receiver_slot queue_pair destination_port", port, slot, id, qp.destination_port);
+    early += qp.receiver.kept_count;
+  }
+  must_hold(early == nic.early_packets, Invariant::early_packets_within_the_window, "port kept counted", port, early,
+            nic.early_packets);
 }
 
 /// The credit of a link, with what uses it and what gives it back, is the room at its far end.
@@ -136,6 +177,8 @@ inline void audit_credits(const Setup& setup, const Fabric& fabric, PortId port)
     const CreditLane& lane = fabric.credit_lanes[setup.at(port, klass)];
     const StreamContent on_wire =
         content(fabric, fabric.inbound[setup.at(peer, klass)], fabric.queues[setup.at(port, klass)].departure);
+    must_hold((lane.credit_bytes | lane.owed_bytes) >= 0, Invariant::credits_never_negative,
+              "port class credit_bytes owed_bytes", port, klass, lane.credit_bytes, lane.owed_bytes);
     std::int64_t bytes = lane.credit_bytes + on_wire.bytes - on_wire.lost_bytes +
                          fabric.ingresses[setup.at(peer, klass)].used +
                          fabric.credit_lanes[setup.at(peer, klass)].owed_bytes;
@@ -196,21 +239,52 @@ inline void audit_queue_pairs(const Setup& setup, const Hosts& hosts, const JobS
               book.acknowledged_bytes, sender.una_bytes);
     must_hold(book.delivered == receiver.delivered, Invariant::message_delivered_once, "queue_pair delivered counted",
               id, book.delivered, receiver.delivered);
+    must_hold(sender.una_message.is_none() == (sender.una == sender.end) &&
+                  sender.nxt_message.is_none() == (sender.nxt == sender.end),
+              Invariant::packet_numbers_in_order, "queue_pair una una_message nxt nxt_message end", id, sender.una,
+              sender.una_message, sender.nxt, sender.nxt_message, sender.end);
+    must_hold(sender.deadline_at_ps == kOff ||
+                  (!sender.failed && (sender.una < sender.nxt || setup.in.transport.end_to_end_credits > 0)),
+              Invariant::timer_fires_when_it_is_set, "queue_pair ends_at_ps failed una nxt", id, sender.deadline_at_ps,
+              sender.failed, sender.una, sender.nxt);
+    must_hold(receiver.kept_count == 0 ||
+                  (receiver.kept_count > 0 && receiver.kept_count < setup.in.transport.reorder_window_packets),
+              Invariant::early_packets_within_the_window, "queue_pair kept window_packets", id, receiver.kept_count,
+              setup.in.transport.reorder_window_packets);
   }
 }
 
 /// What is left to do, and what has come: payload arrives once.
 inline void audit_job(const JobState& job) {
-  std::int64_t open = 0, posted_bytes = 0;
-  for (const StreamState& stream : job.streams.items())
+  std::int64_t open = 0, outstanding = 0, awaited = 0, posted_bytes = 0;
+  for (const StreamState& stream : job.streams.items()) {
     if (!stream.done) ++open;
+    outstanding += stream.outstanding;
+  }
   for (const MessageId id : job.messages.ids()) {
-    if (job.messages[id].acked_at_ps < 0) ++open;
-    posted_bytes += job.messages[id].size_bytes;
+    const Message& message = job.messages[id];
+    if (message.acked_at_ps < 0) {
+      ++open;
+      ++awaited;
+    }
+    posted_bytes += message.size_bytes;
+    must_hold((message.delivered_at_ps < 0 || message.delivered_at_ps >= message.posted_at_ps) &&
+                  (message.acked_at_ps < 0 ||
+                   (message.delivered_at_ps >= 0 && message.acked_at_ps >= message.delivered_at_ps)),
+              Invariant::message_delivered_once, "message posted_at_ps delivered_at_ps acked_at_ps", id,
+              message.posted_at_ps, message.delivered_at_ps, message.acked_at_ps);
   }
   must_hold(open == job.open_work, Invariant::work_is_counted_once, "open counted", open, job.open_work);
   must_hold(open == 0 ? job.delivered_bytes == posted_bytes : job.delivered_bytes <= posted_bytes,
             Invariant::message_delivered_once, "delivered_bytes posted_bytes", job.delivered_bytes, posted_bytes);
+  for (const auto& [flow, box] : job.mailboxes) {
+    must_hold(box.completed <= box.claimed && box.completed <= box.delivered &&
+                  std::cmp_equal(box.waiting.size(), box.claimed),
+              Invariant::receive_takes_one_message, "flow completed claimed delivered", flow, box.completed,
+              box.claimed, box.delivered);
+    awaited += box.claimed - box.completed;
+  }
+  must_hold(outstanding == awaited, Invariant::stream_step_in_order, "outstanding awaited", outstanding, awaited);
 }
 
 }  // namespace detail
@@ -218,7 +292,7 @@ inline void audit_job(const JobState& job) {
 /// Check the sums of a state between two windows.
 inline void audit(const State& s) {
   const IdVector<NodeId, bool> touched = detail::touched_nodes(s.setup, s.fabric);
-  std::int64_t arrived = 0, blocks = 0;
+  std::int64_t arrived = 0, blocks = 0, paused = 0;
   for (const NodeId node : s.setup.in.node_kind.ids()) {
     if (!touched[node]) {
       blocks +=
@@ -231,12 +305,14 @@ inline void audit(const State& s) {
       if (s.setup.link_credits) detail::audit_credits(s.setup, s.fabric, port);
       if (is_host(s.setup, node)) detail::audit_nic(s.setup, s.fabric, s.hosts, port);
     }
-    if (!is_host(s.setup, node)) detail::audit_switch(s.setup, s.fabric, s.recordings, node);
+    if (!is_host(s.setup, node)) paused += detail::audit_switch(s.setup, s.fabric, s.recordings, node);
   }
   must_hold(arrived == s.recordings.count.packet_hops, Invariant::packets_conserved, "arrived counted", arrived,
             s.recordings.count.packet_hops);
   must_hold(blocks == s.fabric.pool.blocks_taken(), Invariant::pool_returns_each_block_once, "in_streams taken", blocks,
             s.fabric.pool.blocks_taken());
+  must_hold(paused == s.fabric.paused_ingresses, Invariant::pause_is_counted_once, "paused counted", paused,
+            s.fabric.paused_ingresses);
   detail::audit_queue_pairs(s.setup, s.hosts, s.job);
   detail::audit_job(s.job);
 }

@@ -83,6 +83,9 @@ inline void fold_headroom(const SwitchView& view, Ingress& ingress) {
   view.node.shared_used += shared_growth(ingress.used, after, view.row.reserve_bytes);
   ingress.used = after;
   ingress.headroom_used = 0;
+  must_hold(view.node.shared_used >= shared_growth(0, after, view.row.reserve_bytes),
+            Invariant::bytes_conserved_at_a_switch, "node shared_bytes ingress_bytes reserve_bytes", view.id,
+            view.node.shared_used, after, view.row.reserve_bytes);
 }
 
 inline std::int64_t free_bytes(const SwitchNode& node) {

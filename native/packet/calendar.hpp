@@ -60,6 +60,8 @@ class Calendar {
     must_hold(at_ps >= start_at_ps_, Invariant::time_never_runs_back, "at_ps window_at_ps", at_ps, start_at_ps_);
     current_ = at_ps / window_ps_;
     start_at_ps_ = current_ * window_ps_;
+    must_hold(at_ps - start_at_ps_ < window_ps_, Invariant::time_never_runs_back, "at_ps window_at_ps window_ps", at_ps,
+              start_at_ps_, window_ps_);
     while (!far_.empty() && far_.top().first < current_ + kWindows) {
       must_hold(far_.top().first >= current_, Invariant::time_never_runs_back, "window current_window node",
                 far_.top().first, current_, far_.top().second);

@@ -30,6 +30,8 @@ inline void keep_captured(const Setup& setup, Recordings& recordings, const Capt
     if (place.port != row.port) continue;
     must_hold(place.rows.empty() || place.rows.back().at_ps <= row.at_ps, Invariant::recordings_in_order_of_time,
               "at_ps port rows", row.at_ps, row.port, place.rows.size());
+    must_hold(row.size_bytes > 0, Invariant::frame_fits_its_record, "at_ps port kind bytes", row.at_ps, row.port,
+              row.kind, row.size_bytes);
     if (std::cmp_less(place.rows.size(), setup.in.capture.row_limit))
       place.rows.push_back(row);
     else

@@ -67,6 +67,9 @@ inline bool owe_credit(const Setup& setup, Fabric& fabric, Schedule& schedule, Q
             "port class owed_bytes room_bytes", port, setup.class_of(lane), owed_bytes,
             setup.in.port_credit_bytes[port]);
   if (owed_bytes < setup.in.transport.credit_quantum_bytes) return false;
+  must_hold(fabric.ingresses[lane].used + owed_bytes <= setup.in.port_credit_bytes[port],
+            Invariant::credits_never_negative, "port class held_bytes owed_bytes room_bytes", port,
+            setup.class_of(lane), fabric.ingresses[lane].used, owed_bytes, setup.in.port_credit_bytes[port]);
   queue_frame(setup, fabric, schedule, port, setup.class_of(lane), owed_bytes);
   owed_bytes = 0;
   return true;

@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/ids.hpp"
+#include "base/invariant.hpp"
 #include "packet/agenda.hpp"
 #include "packet/credits.hpp"
 #include "packet/fabric.hpp"
@@ -150,6 +151,10 @@ inline std::vector<DeadlockRow> cycle_from(const Setup& setup, const Fabric& fab
     const PortId port = setup.port_of(each);
     const TrafficClass klass = setup.class_of(each);
     const Ingress& ingress = fabric.ingresses[setup.at(setup.peer_of(port), klass)];
+    must_hold(fabric.queues[each].bytes > 0, Invariant::queue_holds_what_it_counts, "port class queue_bytes", port,
+              klass, fabric.queues[each].bytes);
+    must_hold(setup.link_credits || contains(setup.lossless, klass) || is_host(setup, setup.in.port_node[port]),
+              Invariant::pause_only_where_lossless, "port class held_bytes", port, klass, ingress.used);
     rows.push_back({.port = port.value,
                     .traffic_class = klass.value,
                     .waiting_bytes = fabric.queues[each].bytes,

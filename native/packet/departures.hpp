@@ -138,6 +138,8 @@ inline void test_resume(const Setup& setup, Fabric& fabric, Schedule& schedule, 
       node.paused[kept++] = place;
       continue;
     }
+    must_hold(ingress.refresh_at_ps >= at_ps, Invariant::time_never_runs_back, "at_ps refresh_at_ps port class", at_ps,
+              ingress.refresh_at_ps, setup.port_of(place), setup.class_of(place));
     fold_headroom(view, ingress);
     ingress.paused = false;
     ingress.refresh_at_ps = kOff;

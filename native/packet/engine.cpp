@@ -201,6 +201,10 @@ void build_job(const Setup& setup, Schedule& schedule, JobState& job) {
     }
   }
   job.first_stream.push_back(job.streams.next_id());
+  must_hold(std::cmp_equal(job.open_work, job.streams.size()), Invariant::work_is_counted_once, "open streams",
+            job.open_work, job.streams.size());
+  must_hold(job.first_stream.size() == in.rank_program.size() + 1, Invariant::stream_step_in_order,
+            "first_streams ranks", job.first_stream.size(), in.rank_program.size());
 }
 
 double cpu_seconds() {
@@ -284,6 +288,9 @@ bool Engine::watch(Ps at_ps) {
   s.recordings.hops_at_last_watch = s.recordings.count.packet_hops;
   watch_at_ps_ = at_ps + step_ps;
   const bool may_be_held = s.setup.link_credits || s.fabric.paused_ingresses > 0;
+  must_hold(watch_at_ps_ > at_ps, Invariant::time_never_runs_back, "at_ps next_at_ps", at_ps, watch_at_ps_);
+  must_hold(s.fabric.paused_ingresses >= 0, Invariant::pause_is_counted_once, "at_ps counted", at_ps,
+            s.fabric.paused_ingresses);
   if (may_be_held && is_quiet) s.recordings.deadlock = find_deadlock(s, at_ps);
   if (!s.recordings.deadlock.empty()) return true;
   if (may_be_held && !is_quiet) return false;
@@ -393,6 +400,8 @@ void Engine::sample(Ps at_ps) {
   for (const PortId port : input_.series.ports) {
     const NodeId node = input_.port_node[port];
     if (at_ps > 0) drain_node(s, node, at_ps - 1);
+    must_hold(queued_bytes(s.setup, s.fabric, port) >= 0, Invariant::queue_holds_what_it_counts,
+              "at_ps port queue_bytes", at_ps, port, queued_bytes(s.setup, s.fabric, port));
     sample(static_cast<std::int64_t>(SeriesKind::kQueueBytes), port.value,
            static_cast<double>(queued_bytes(s.setup, s.fabric, port)));
   }

@@ -42,14 +42,25 @@ inline void leave_slots(const Setup& setup, Hosts& hosts, QueuePair& qp) {
   must_hold(source.slots[sender.slot] != kMovedAway && &hosts.queue_pairs[source.slots[sender.slot]] == &qp,
             Invariant::slot_has_its_queue_pair, "port slot queue_pair", qp.source_port, sender.slot,
             source.slots[sender.slot]);
+  must_hold(source.ready_count < source.slots.size(), Invariant::slot_has_its_queue_pair, "port slot ready slots",
+            qp.source_port, sender.slot, source.ready_count, source.slots.size());
+  const QueuePairId id = source.slots[sender.slot];
   source.slots[sender.slot] = kMovedAway;
-  if (!qp.receiver.slot.is_none()) nic_of(hosts, qp.destination_port).receivers[qp.receiver.slot] = kMovedAway;
+  if (qp.receiver.slot.is_none()) return;
+  QueuePairId& received = nic_of(hosts, qp.destination_port).receivers[qp.receiver.slot];
+  must_hold(received == id, Invariant::slot_has_its_queue_pair, "port receiver_slot queue_pair", qp.destination_port,
+            qp.receiver.slot, received);
+  received = kMovedAway;
 }
 
 /// Take the next free slots at the new ports, where the timers go on.
 inline void take_slots(const Setup& setup, Schedule& schedule, Hosts& hosts, Recordings& recordings, QueuePair& qp,
                        QueuePairId id, Ps now_ps) {
   Sender& sender = qp.sender;
+  must_hold(sender.standing == Standing::kBlocked && qp.paced_entry_at_ps == kOff, Invariant::slot_has_its_queue_pair,
+            "at_ps queue_pair standing paced_at_ps", now_ps, id, sender.standing, qp.paced_entry_at_ps);
+  must_hold(sender.deadline_at_ps == kOff || sender.deadline_at_ps >= now_ps, Invariant::time_never_runs_back,
+            "at_ps ends_at_ps queue_pair", now_ps, sender.deadline_at_ps, id);
   sender.slot = add_slot(setup, hosts, recordings, qp.source_port, id);
   sender.deadline_entry_at_ps = kOff;
   if (sender.deadline_at_ps != kOff) set_deadline(setup, schedule, qp, sender.deadline_at_ps);
@@ -75,6 +86,9 @@ inline void move_to(State& s, QueuePairId id, const PortPair& ports, Ps now_ps) 
   must_hold(!s.hosts.nic_of_port[ports.source].is_none() && !s.hosts.nic_of_port[ports.destination].is_none(),
             Invariant::slot_has_its_queue_pair, "at_ps queue_pair source_port destination_port", now_ps, id,
             ports.source, ports.destination);
+  must_hold(ports.source != qp.source_port || ports.destination != qp.destination_port,
+            Invariant::slot_has_its_queue_pair, "at_ps queue_pair source_port destination_port", now_ps, id,
+            ports.source, ports.destination);
   leave_slots(s.setup, s.hosts, qp);
   if (qp.receiver.kept_count > 0) {
     count_early(s.hosts, s.recordings, qp.destination_port, -qp.receiver.kept_count);
@@ -86,6 +100,8 @@ inline void move_to(State& s, QueuePairId id, const PortPair& ports, Ps now_ps) 
   qp.sender.hash = carried_hash(s.routing, qp, true, qp.sender.entropy);
   take_slots(s.setup, s.schedule, s.hosts, s.recordings, qp, id, now_ps);
   if (qp.sender.una < qp.sender.nxt) go_back(s.setup, s.hosts, qp);
+  must_hold(inflight_bytes(qp.sender) == 0, Invariant::in_flight_bytes_are_sent_minus_acknowledged,
+            "at_ps queue_pair inflight_bytes", now_ps, id, inflight_bytes(qp.sender));
   guard_credits(s.setup, s.schedule, s.job, qp, now_ps);
   reconsider(s.setup, s.fabric, s.hosts, s.job, qp);
 }

@@ -57,6 +57,8 @@ inline void queue_frame(const Setup& setup, Fabric& fabric, Schedule& schedule, 
   Port& out = fabric.ports[port];
   must_hold(setup.link_credits ? quanta > 0 : quanta >= 0 && contains(setup.lossless, klass),
             Invariant::pause_only_where_lossless, "port class quanta", port, klass, quanta);
+  must_hold(out.up, Invariant::line_carries_one_frame_at_a_time, "port class quanta free_at_ps", port, klass, quanta,
+            out.free_at_ps);
   fabric.frames_waiting[port].push({0, klass, static_cast<std::int32_t>(quanta)});
   out.frame_waits = true;
   schedule.set_outbound(setup.local_port(port, setup.in.port_node[port]), setup.in.port_node[port], true);
@@ -68,6 +70,8 @@ inline void schedule_refresh(const Setup& setup, Fabric& fabric, Schedule& sched
   Ingress& ingress = fabric.ingresses[setup.at(port, klass)];
   must_hold(ingress.paused && quanta > 0, Invariant::pause_is_counted_once, "at_ps port class quanta", at_ps, port,
             klass, quanta);
+  must_hold(contains(setup.lossless, klass), Invariant::pause_only_where_lossless, "at_ps port class quanta", at_ps,
+            port, klass, quanta);
   ingress.refresh_at_ps = at_ps + pause_ps(fabric, port, quanta) / 2;
   schedule.agendas[node].push(ingress.refresh_at_ps,
                               port_key(AgendaKind::kPauseRefresh, setup.local_port(port), klass.index()));
@@ -100,6 +104,8 @@ inline void obey_frame(const Setup& setup, Fabric& fabric, Recordings& recording
     queue.paused_until_ps = at_ps;
     out.paused &= static_cast<std::uint16_t>(~mask);
   }
+  must_hold(counters.paused_ps >= 0, Invariant::time_never_runs_back, "at_ps port class paused_ps", at_ps, port,
+            frame.klass, counters.paused_ps);
 }
 
 }  // namespace weftwork

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/ids.hpp"
@@ -58,6 +59,8 @@ inline void flush_queue(const Setup& setup, Fabric& fabric, Schedule& schedule, 
   std::int64_t flushed_bytes = 0;
   const bool host = is_host(setup, node);
   for (Packet* packet = queue.departure; packet != queue.tail; packet = fabric.pool.next(packet)) {
+    must_hold(packet->at_ps == kNeverPs, Invariant::queue_holds_what_it_counts, "at_ps port class arrives_at_ps",
+              now_ps, port, klass, packet->at_ps);
     drop(recordings, port, recordings.count.drop_link_down, now_ps);
     if (!host) {
       const SwitchView view = switch_view(setup, fabric, node);
@@ -93,6 +96,9 @@ inline void bring_down(State& s, PortId port, Ps now_ps) {
         paused.erase(std::find(paused.begin(), paused.end(), s.setup.at(port, klass)));
         view.node.in_order_for -= 1;
         s.fabric.paused_ingresses -= 1;
+        must_hold(std::cmp_equal(view.node.in_order_for, paused.size()), Invariant::pause_is_counted_once,
+                  "at_ps port class listed counted_at_node", now_ps, port, klass, paused.size(),
+                  view.node.in_order_for);
         must_hold(s.fabric.paused_ingresses >= 0 && view.node.in_order_for >= 0, Invariant::pause_is_counted_once,
                   "at_ps port class counted", now_ps, port, klass, s.fabric.paused_ingresses);
       }
@@ -101,6 +107,8 @@ inline void bring_down(State& s, PortId port, Ps now_ps) {
     ingress.paused = false;
     ingress.refresh_at_ps = kOff;
   }
+  must_hold(queued_bytes(s.setup, s.fabric, port) == 0, Invariant::queue_holds_what_it_counts, "at_ps port queue_bytes",
+            now_ps, port, queued_bytes(s.setup, s.fabric, port));
   if (is_host(s.setup, node)) nic_of(s.hosts, port).pauses = false;
   out.pending = 0;
   if (s.setup.link_credits) out.paused = 0;
@@ -124,6 +132,9 @@ inline void bring_up(State& s, PortId port, Ps now_ps) {
   Port& out = s.fabric.ports[port];
   must_hold(out.up || s.schedule.due_at_ps[port] == kNeverPs, Invariant::line_carries_one_frame_at_a_time,
             "at_ps port due_at_ps", now_ps, port, s.schedule.due_at_ps[port]);
+  must_hold(out.up || (!out.frame_waits && (out.pending == 0 || is_host(s.setup, node))),
+            Invariant::line_carries_one_frame_at_a_time, "at_ps port pending frame_waits", now_ps, port, out.pending,
+            out.frame_waits);
   out.up = true;
   if (s.setup.link_credits) renew_credits(s.setup, s.fabric, port);
   if (is_host(s.setup, node))

@@ -23,6 +23,7 @@ class OpenMessages {
   void add(MessageId id, std::int64_t end) {
     must_hold(end > end_, Invariant::message_delivered_once, "message end before", id, end, end_);
     open_.push({id, end, end - end_});
+    must_hold(open_.front().missing > 0, Invariant::message_delivered_once, "message end whole", id, end, whole_);
     end_ = end;
   }
 

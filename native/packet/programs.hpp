@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/failover.hpp"
@@ -97,7 +98,9 @@ inline PortPair working_ports(const Setup& setup, const Hosts& hosts, const Queu
 
 inline QueuePairId open_queue_pair(State& s, std::uint64_t flow, RankId source, RankId destination, const OpRow& op) {
   const QueuePairId id = s.hosts.queue_pairs.next_id();
-  s.hosts.queue_pair_of_flow.emplace(flow, id);
+  const bool is_fresh = s.hosts.queue_pair_of_flow.emplace(flow, id).second;
+  must_hold(is_fresh, Invariant::slot_has_its_queue_pair, "queue_pair source destination channel", id, source,
+            destination, op.channel);
   QueuePair& qp = s.hosts.queue_pairs.emplace();
   qp.flow = flow;
   qp.source_rank = source;
@@ -109,6 +112,10 @@ inline QueuePairId open_queue_pair(State& s, std::uint64_t flow, RankId source, 
   if (!s.hosts.down_at_failover.empty()) ports = working_ports(s.setup, s.hosts, qp, ports);
   qp.source_port = ports.source;
   qp.destination_port = ports.destination;
+  must_hold(s.setup.in.port_node[ports.source] == s.setup.host_of(source) &&
+                s.setup.in.port_node[ports.destination] == s.setup.host_of(destination),
+            Invariant::slot_has_its_queue_pair, "queue_pair source source_port destination destination_port", id,
+            source, ports.source, destination, ports.destination);
   qp.own_entropy = s.hosts.pins.own_entropy(s.setup.in.seed, flow);
   qp.reverse_hash = carried_hash(s.routing, qp, false, qp.own_entropy);
   Sender& sender = qp.sender;
@@ -160,11 +167,17 @@ inline void post(State& s, StreamId stream, RankId destination, const OpRow& op,
     throw LimitError("a queue pair carries more than 2^32 packets; split the traffic over channels");
   sender.end = message.end;
   sender.end_bytes += size_bytes;
+  must_hold(sender.last_message.is_none() == (message.ordinal == 0), Invariant::message_delivered_once,
+            "at_ps queue_pair message ordinal before", now_ps, id, number, message.ordinal, sender.last_message);
   if (!sender.last_message.is_none()) s.job.messages[sender.last_message].next = number;
   sender.last_message = number;
   if (sender.una_message.is_none()) sender.una_message = number;
   if (sender.nxt_message.is_none()) sender.nxt_message = number;
   if (qp.receiver.message.is_none()) qp.receiver.message = number;
+  must_hold(sender.nxt_bytes <= sender.end_bytes && inflight_bytes(sender) >= 0,
+            Invariant::in_flight_bytes_are_sent_minus_acknowledged,
+            "at_ps queue_pair inflight_bytes nxt_bytes end_bytes", now_ps, id, inflight_bytes(sender), sender.nxt_bytes,
+            sender.end_bytes);
   const Kind kind = sender.started ? Kind::kResume : Kind::kStart;
   if (!sender.failed && (!sender.started || idle)) {
     tell(s, qp, {.kind = kind}, now_ps);
@@ -181,6 +194,8 @@ inline void claim(State& s, StreamId id, RankId peer, const OpRow& op, Ps now_ps
   Mailbox& box = s.job.mailboxes[flow];
   const std::int64_t number = box.claimed++;
   box.waiting.push_back({id, static_cast<std::int32_t>(stream.op)});
+  must_hold(std::cmp_equal(box.waiting.size(), box.claimed), Invariant::receive_takes_one_message,
+            "at_ps rank peer waiting claimed", now_ps, stream.rank, peer, box.waiting.size(), box.claimed);
   if (!has_delivered(s.setup, s.hosts, box, number)) {
     stream.outstanding += 1;
     return;
@@ -196,6 +211,8 @@ inline void claim(State& s, StreamId id, RankId peer, const OpRow& op, Ps now_ps
 
 inline void raise_token(const Setup& setup, Schedule& schedule, JobState& job, RankId rank, std::int64_t token,
                         Ps now_ps) {
+  must_hold(static_cast<std::size_t>(token) < job.tokens_of_rank, Invariant::stream_step_in_order,  // nor below 0
+            "at_ps rank token tokens", now_ps, rank, token, job.tokens_of_rank);
   job.token(rank, token) += 1;
   must_hold(job.token(rank, token) > 0, Invariant::stream_step_in_order, "at_ps rank token raised", now_ps, rank, token,
             job.token(rank, token));
@@ -250,6 +267,8 @@ struct PacketProgram {
     s.job.milestones.push_back({.rank = stream.rank.value, .name = op.value, .at_ps = at_ps});
   }
   void end() {
+    must_hold(stream.done, Invariant::stream_step_in_order, "at_ps rank stream operation", at_ps, stream.rank, id,
+              stream.op);
     s.job.open_work -= 1;
     must_hold(s.job.open_work >= 0 && stream.outstanding >= 0, Invariant::work_is_counted_once,
               "at_ps rank open outstanding", at_ps, stream.rank, s.job.open_work, stream.outstanding);
@@ -266,6 +285,8 @@ inline void run_stream(State& s, StreamId id, Ps now_ps) {
   must_hold(program.stream.op < operations && program.stream.outstanding >= 0, Invariant::stream_step_in_order,
             "at_ps rank stream operation outstanding", now_ps, program.stream.rank, id, program.stream.op,
             program.stream.outstanding);
+  must_hold(program.stream.done || program.stream.wait != StreamWait::kNothing, Invariant::stream_step_in_order,
+            "at_ps rank stream operation", now_ps, program.stream.rank, id, program.stream.op);
 }
 
 }  // namespace weftwork

@@ -251,6 +251,8 @@ inline void open_receiver(const Setup& setup, Hosts& hosts, PolicyCalls& calls, 
   if (!qp.receiver.slot.is_none()) return;
   must_hold(!hosts.nic_of_port[qp.destination_port].is_none(), Invariant::slot_has_its_queue_pair, "queue_pair port",
             id, qp.destination_port);
+  must_hold(qp.receiver.expected == 0 && qp.receiver.kept_count == 0, Invariant::only_sent_packets_arrive,
+            "queue_pair port expected kept", id, qp.destination_port, qp.receiver.expected, qp.receiver.kept_count);
   // Not where the packet came in, if the queue pair has moved meanwhile.
   qp.receiver.slot = add_receiver_slot(setup, hosts, recordings, qp.destination_port, id);
   if (setup.in.congestion.receive != nullptr)
@@ -272,6 +274,10 @@ inline void handle_cut(State& s, Packet* packet, Ps now_ps) {
   const QueuePairId id = packet->queue_pair;
   QueuePair& qp = s.hosts.queue_pairs[id];
   const Receiver& receiver = qp.receiver;
+  must_hold(std::cmp_less(packet->seq, qp.sender.high), Invariant::only_sent_packets_arrive,
+            "at_ps queue_pair seq high", now_ps, id, packet->seq, qp.sender.high);
+  must_hold(packet->bytes == s.setup.in.transport.trim_bytes, Invariant::frame_fits_its_record,
+            "at_ps queue_pair seq bytes", now_ps, id, packet->seq, packet->bytes);
   open_receiver(s.setup, s.hosts, s.calls, s.recordings, qp, id);
   bool acknowledge_now = false;
   if (s.setup.in.congestion.receive != nullptr) {
@@ -347,11 +353,15 @@ inline void handle_data(State& s, Packet* packet, Ps arrived_ps, Ps now_ps) {
 /// Ask the switch to pause or resume all lossless classes.
 inline void nic_flow_control(State& s, NodeId node, PortId port, bool pause, Ps now_ps) {
   const std::int64_t quanta = pause ? nic_row(s.setup, port).pause_quanta : 0;
+  must_hold(nic_of(s.hosts, port).pauses != pause, Invariant::pause_is_counted_once, "at_ps port pauses", now_ps, port,
+            pause);
   nic_of(s.hosts, port).pauses = pause;
   for (const TrafficClass klass : s.setup.classes()) {
     if (s.setup.in.class_lossless[klass] == 0) continue;
     must_hold(!s.setup.link_credits, Invariant::pause_only_where_lossless, "at_ps port class", now_ps, port, klass);
     Ingress& ingress = s.fabric.ingresses[s.setup.at(port, klass)];
+    must_hold(ingress.paused != pause, Invariant::pause_is_counted_once, "at_ps port class pauses", now_ps, port, klass,
+              pause);
     ingress.paused = pause;
     ingress.refresh_at_ps = kOff;
     queue_frame(s.setup, s.fabric, s.schedule, port, klass, quanta);

@@ -56,6 +56,8 @@ struct News {
 inline void forget_below(const Setup& setup, const JobState& job, QueuePair& qp, std::int64_t expected, News& news) {
   Selective& known = *qp.selective;
   for (auto away = known.take_away_below(expected); away.seq >= 0; away = known.take_away_below(expected)) {
+    must_hold(away.seq >= qp.sender.una, Invariant::packet_is_kept_or_lost, "port slot seq una expected",
+              qp.source_port, qp.sender.slot, away.seq, qp.sender.una, expected);
     const std::int64_t payload = payload_bytes(setup, message_of(job, qp, away.seq), away.seq);
     qp.sender.away_bytes -= payload;
     must_hold(qp.sender.away_bytes >= 0, Invariant::in_flight_bytes_are_sent_minus_acknowledged,
@@ -128,6 +130,9 @@ inline void handle_kept(const Setup& setup, const JobState& job, QueuePair& qp, 
   must_hold(inflight_bytes(sender) >= 0, Invariant::in_flight_bytes_are_sent_minus_acknowledged,
             "port slot kept inflight_bytes lost_bytes", qp.source_port, sender.slot, kept, inflight_bytes(sender),
             news.lost_bytes);
+  must_hold(news.lost_bytes >= 0 && sender.away_bytes >= news.lost_bytes,
+            Invariant::in_flight_bytes_are_sent_minus_acknowledged, "port slot kept away_bytes lost_bytes",
+            qp.source_port, sender.slot, kept, sender.away_bytes, news.lost_bytes);
 }
 
 /// Packet `cut` was cut on its way: it is lost. Returns whether that is news.
@@ -139,6 +144,8 @@ inline bool handle_trim(const Setup& setup, const JobState& job, QueuePair& qp, 
   must_hold(inflight_bytes(sender) >= 0, Invariant::in_flight_bytes_are_sent_minus_acknowledged,
             "port slot cut inflight_bytes lost_bytes", qp.source_port, sender.slot, cut, inflight_bytes(sender),
             news.lost_bytes);
+  must_hold(qp.selective->has_lost(), Invariant::packet_is_kept_or_lost, "port slot cut una", qp.source_port,
+            sender.slot, cut, sender.una);
   return true;
 }
 
@@ -154,6 +161,8 @@ inline void go_back(const Setup& setup, Hosts& hosts, QueuePair& qp) {
     sender.deadline_at_ps = kOff;
     return;
   }
+  must_hold(sender.away_bytes == 0, Invariant::in_flight_bytes_are_sent_minus_acknowledged,
+            "port slot una nxt away_bytes", qp.source_port, sender.slot, sender.una, sender.nxt, sender.away_bytes);
   sender.nxt = sender.una;
   sender.nxt_bytes = sender.una_bytes;
   sender.nxt_message = sender.una_message;
@@ -248,6 +257,8 @@ inline void tell_ack(State& s, QueuePair& qp, const News& news, Ps now_ps) {
 inline void handle_selective_nak(State& s, QueuePair& qp, bool advances, bool had_lost, News& news, Ps now_ps) {
   Packet* packet = news.packet;
   const std::int64_t caused_by = extension(packet).refused;
+  must_hold(caused_by < qp.sender.high, Invariant::only_sent_packets_arrive, "at_ps port slot seq high", now_ps,
+            qp.source_port, qp.sender.slot, caused_by, qp.sender.high);
   if (has(packet->flags, kCut)) {
     const bool is_news = handle_trim(s.setup, s.job, qp, caused_by, news);
     if (advances) tell_ack(s, qp, news, now_ps);
@@ -256,6 +267,8 @@ inline void handle_selective_nak(State& s, QueuePair& qp, bool advances, bool ha
            now_ps);
     return;
   }
+  must_hold(news.lost_bytes == 0, Invariant::packet_is_kept_or_lost, "at_ps port slot seq lost_bytes", now_ps,
+            qp.source_port, qp.sender.slot, caused_by, news.lost_bytes);
   if (caused_by >= qp.sender.una) handle_kept(s.setup, s.job, qp, caused_by, news);
   tell_ack(s, qp, news, now_ps);
   if (!had_lost && has_lost(s.setup, qp))
@@ -329,6 +342,8 @@ inline void handle_credit(State& s, QueuePair& qp, Packet* packet, Ps now_ps) {
 inline void handle_timeout(State& s, QueuePairId id, Ps now_ps) {
   QueuePair& qp = s.hosts.queue_pairs[id];
   Sender& sender = qp.sender;
+  must_hold(sender.una <= sender.nxt && sender.nxt <= sender.end, Invariant::packet_numbers_in_order,
+            "at_ps queue_pair una nxt end", now_ps, id, sender.una, sender.nxt, sender.end);
   sender.deadline_at_ps = kOff;
   if (sender.una < sender.nxt) {
     s.recordings.count.timeouts += 1;
@@ -344,6 +359,8 @@ inline void handle_timeout(State& s, QueuePairId id, Ps now_ps) {
     News news{.kind = Kind::kTimeout, .lost_bytes = inflight_bytes(sender)};
     news.entropy = s.setup.keeps_entropies ? qp.sent_entropies.of(sender.una) : qp.own_entropy;
     go_back(s.setup, s.hosts, qp);
+    must_hold(inflight_bytes(sender) == 0, Invariant::in_flight_bytes_are_sent_minus_acknowledged,
+              "at_ps queue_pair inflight_bytes", now_ps, id, inflight_bytes(sender));
     tell(s, qp, news, now_ps);
   } else if (credit_blocked(s.setup, s.job, qp)) {
     s.recordings.count.probes_sent += 1;

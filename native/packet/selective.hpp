@@ -48,6 +48,7 @@ class Selective {
     const bool was_lost = lost_.contains(seq);
     if (was_lost) lost_.erase(seq);
     kept_.insert(seq, una);
+    must_hold(!lost_.contains(seq), Invariant::packet_is_kept_or_lost, "seq una was_lost", seq, una, was_lost);
     return was_lost ? Before::kLost : Before::kInFlight;
   }
 
@@ -97,7 +98,9 @@ class Selective {
 
   /// Everything that was sent and is not kept is lost.
   void lose_all(std::int64_t una, std::int64_t nxt) {
+    must_hold(una <= nxt, Invariant::packet_numbers_in_order, "una nxt", una, nxt);
     for (std::int64_t seq = una; seq < nxt; ++seq) lose(seq, una);
+    must_hold(lost_.empty() || lost_.first() >= una, Invariant::packet_is_kept_or_lost, "una nxt", una, nxt);
     judged_below_ = nxt;
     while (!resent_.empty()) resent_.pop();
     spared_ = {};

@@ -66,6 +66,8 @@ inline void start_slice(const Setup& setup, Schedule& schedule, JobState& job, R
   const Message& message = job.messages[number];
   const GpuRow& sender = gpu_row(setup, rank);
   const std::int64_t bytes = std::min(sender.slice_bytes, message.size_bytes - lane.started_bytes);
+  must_hold(message.lane == id, Invariant::server_link_sends_every_slice, "at_ps rank link message lane", now_ps, rank,
+            link, number, id);
   must_hold(!egress.busy, Invariant::server_link_sends_every_slice, "at_ps rank link message", now_ps, rank, link,
             number);
   lane.started_bytes += bytes;
@@ -99,9 +101,12 @@ inline void start_slice(const Setup& setup, Schedule& schedule, JobState& job, R
 
 /// The egress has sent its slice.
 inline void free_egress(const Setup& setup, Schedule& schedule, JobState& job, RankId rank, Link link, Ps now_ps) {
-  must_hold(job.server_ranks[rank].link(link).busy, Invariant::server_link_sends_every_slice, "at_ps rank link", now_ps,
-            rank, link);
-  job.server_ranks[rank].link(link).busy = false;
+  ServerLink& egress = job.server_ranks[rank].link(link);
+  must_hold(egress.busy, Invariant::server_link_sends_every_slice, "at_ps rank link", now_ps, rank, link);
+  must_hold(egress.turn > LaneSlotId(0) && egress.turn <= egress.lanes.next_id(),
+            Invariant::server_link_sends_every_slice, "at_ps rank link turn lanes", now_ps, rank, link, egress.turn,
+            egress.lanes.size());
+  egress.busy = false;
   start_slice(setup, schedule, job, rank, link, now_ps);
 }
 
@@ -112,6 +117,10 @@ inline void deliver_inside(State& s, RankId rank, Ps now_ps) {
             "at_ps rank arrivals", now_ps, rank, arrivals.size());
   std::pop_heap(arrivals.begin(), arrivals.end(), later_arrival);
   Message& message = s.job.messages[arrivals.back().message];
+  must_hold(
+      message.queue_pair.is_none() && !message.lane.is_none() && s.job.lanes[message.lane].destination_rank == rank,
+      Invariant::server_link_sends_every_slice, "at_ps rank message lane", now_ps, rank, arrivals.back().message,
+      message.lane);
   arrivals.pop_back();
   s.recordings.count.end_ps = std::max(s.recordings.count.end_ps, now_ps);
   s.job.delivered_bytes += message.size_bytes;
@@ -153,6 +162,12 @@ inline void post_inside(const Setup& setup, Schedule& schedule, JobState& job, S
   message.stream = stream;
   message.op = static_cast<std::int32_t>(job.streams[stream].op);
   message.ordinal = lane.messages++;
+  must_hold(size_bytes >= 0 && lane.destination_rank == destination, Invariant::server_link_sends_every_slice,
+            "at_ps source destination size_bytes lane", now_ps, source, destination, size_bytes, id);
+  must_hold(lane.last.is_none() == (message.ordinal == 0), Invariant::message_delivered_once,
+            "at_ps source destination message ordinal", now_ps, source, destination, number, message.ordinal);
+  must_hold(!lane.head.is_none() || lane.started_bytes == 0, Invariant::server_link_sends_every_slice,
+            "at_ps source destination started_bytes", now_ps, source, destination, lane.started_bytes);
   if (!lane.last.is_none()) job.messages[lane.last].next = number;
   lane.last = number;
   if (lane.head.is_none()) lane.head = number;

@@ -61,6 +61,8 @@ class Timeline {
               next_at_ps_, last_bin_at_ps_);
     last_bin_at_ps_ = next_at_ps_;
     record(setup, fabric, recordings, next_at_ps_);
+    must_hold(rows_.empty() || rows_.back().bin < bins_, Invariant::recordings_in_order_of_time, "at_ps rows bins",
+              next_at_ps_, rows_.size(), bins_);
     next_at_ps_ = (next_at_ps_ / bin_ps_ + 1) * bin_ps_;
   }
 
@@ -130,6 +132,8 @@ class Timeline {
       must_hold(row.bytes >= 0 && row.drops >= 0 && row.marks >= 0 && row.queue_bytes >= 0,
                 Invariant::recordings_in_order_of_time, "at_ps port bytes queue_bytes", at_ps, port, row.bytes,
                 row.queue_bytes);
+      must_hold(row.pauses >= 0, Invariant::recordings_in_order_of_time, "at_ps port pauses bin", at_ps, port,
+                row.pauses, bin);
       if ((row.bytes | row.queue_bytes | row.marks | row.drops | row.pauses | row.paused_ps) == 0) continue;
       was = is;
       rows_.push_back(row);

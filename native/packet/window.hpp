@@ -175,6 +175,10 @@ inline void refresh_pause(State& s, NodeId node, const AgendaEntry& entry) {
   const bool host = is_host(s.setup, node);
   drain_node(s, node, entry.at_ps);
   if (!ingress.paused || ingress.refresh_at_ps != entry.at_ps) return;
+  must_hold(s.fabric.ports[port].up, Invariant::line_carries_one_frame_at_a_time, "at_ps port class", entry.at_ps, port,
+            klass);
+  must_hold(!host || nic_of(s.hosts, port).pauses, Invariant::pause_only_where_lossless, "at_ps port class",
+            entry.at_ps, port, klass);
   const std::int64_t quanta =
       host ? nic_row(s.setup, port).pause_quanta : switch_view(s.setup, s.fabric, node).row.pause_quanta;
   schedule_refresh(s.setup, s.fabric, s.schedule, node, port, klass, quanta, entry.at_ps);
@@ -191,6 +195,8 @@ inline void fire_sender_timer(State& s, NodeId node, PortId port, const AgendaEn
   const QueuePairId id = nic_of(s.hosts, port).slots[SlotId(entry.rest() / kSenderTimers)];
   if (id == kMovedAway) return;
   QueuePair& qp = s.hosts.queue_pairs[id];
+  must_hold(qp.source_port == port && qp.sender.slot == SlotId(entry.rest() / kSenderTimers),
+            Invariant::slot_has_its_queue_pair, "at_ps port queue_pair slot", entry.at_ps, port, id, qp.sender.slot);
   const bool of_path = entry.rest() % kSenderTimers >= kTimers;
   const std::uint64_t timer = entry.rest() % kTimers;
   Ps& entry_at_ps = of_path ? qp.path_timer_entry_at_ps[timer] : qp.sender.timer_entry_at_ps[timer];
@@ -199,6 +205,8 @@ inline void fire_sender_timer(State& s, NodeId node, PortId port, const AgendaEn
   if (!take_timer(s.schedule, node, entry_at_ps, timer_at_ps, entry)) return;
   must_hold(timer_at_ps != kOff && timer_at_ps <= entry.at_ps, Invariant::timer_fires_when_it_is_set,
             "at_ps ends_at_ps port timer", entry.at_ps, timer_at_ps, port, timer);
+  must_hold(!qp.sender.failed, Invariant::timer_fires_when_it_is_set, "at_ps ends_at_ps queue_pair timer", entry.at_ps,
+            timer_at_ps, id, timer);
   timer_at_ps = kOff;
   auto& timers = of_path ? path_state(qp).timer_at_ps : sender_state(qp).timer_at_ps;
   const bool too_often = fires_too_often(of_path ? qp.path_firings : qp.sender_firings, entry.at_ps);
@@ -219,6 +227,10 @@ inline void fire_receiver_timer(State& s, NodeId node, PortId port, const Agenda
   const QueuePairId id = nic_of(s.hosts, port).receivers[ReceiverSlotId(entry.rest() / kTimers)];
   if (id == kMovedAway) return;
   QueuePair& qp = s.hosts.queue_pairs[id];
+  must_hold(qp.destination_port == port && qp.receiver.slot == ReceiverSlotId(entry.rest() / kTimers),
+            Invariant::slot_has_its_queue_pair, "at_ps port queue_pair slot", entry.at_ps, port, id, qp.receiver.slot);
+  must_hold(qp.receiver_record != nullptr, Invariant::timer_fires_when_it_is_set, "at_ps port queue_pair", entry.at_ps,
+            port, id);
   const std::uint64_t timer = entry.rest() % kTimers;
   ReceiverState& state = receiver_state(qp);
   drain_nic(s, port, entry.at_ps);
@@ -242,10 +254,14 @@ inline void fire_retransmission(State& s, NodeId node, PortId port, const Agenda
   const QueuePairId id = nic.slots[SlotId(entry.rest())];
   if (id == kMovedAway) return;
   Sender& sender = s.hosts.queue_pairs[id].sender;
+  must_hold(s.hosts.queue_pairs[id].source_port == port && sender.slot == SlotId(entry.rest()),
+            Invariant::slot_has_its_queue_pair, "at_ps port queue_pair slot", entry.at_ps, port, id, sender.slot);
   drain_nic(s, port, entry.at_ps);
   if (!take_timer(s.schedule, node, sender.deadline_entry_at_ps, sender.deadline_at_ps, entry)) return;
   must_hold(sender.deadline_at_ps >= 0 && sender.deadline_at_ps <= entry.at_ps, Invariant::timer_fires_when_it_is_set,
             "at_ps ends_at_ps port queue_pair", entry.at_ps, sender.deadline_at_ps, port, id);
+  must_hold(!sender.failed, Invariant::timer_fires_when_it_is_set, "at_ps ends_at_ps queue_pair retries", entry.at_ps,
+            sender.deadline_at_ps, id, sender.retries);
   handle_timeout(s, id, entry.at_ps);
   kick_nic(s, port, entry.at_ps);
 }

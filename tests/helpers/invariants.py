@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -13,11 +14,25 @@ from weftwork.engine import _native, packet
 from weftwork.engine.packet import Series
 from weftwork.engine.packet_input import PacketInput
 
-__all__ = ["asserting_files", "assertions", "broken_by", "mistakes", "table"]
+__all__ = [
+    "asserting_files",
+    "assertions",
+    "assertions_by_function",
+    "assertions_in",
+    "broken_by",
+    "mistakes",
+    "table",
+]
 
 ROOT = Path(__file__).parents[2]
 _ASSERTION = re.compile(r"\bmust_hold\(.*?;\n", re.DOTALL)
 _NAME = re.compile(r"\bInvariant::(\w+)")
+_NO_CODE = re.compile(r"//[^\n]*|^[ \t]*#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)'", re.MULTILINE)
+_STEP = re.compile(r"[{};]|\bmust_hold\(")
+# What stands before the brace of a function: its name and parameters, and then what may follow them.
+_FUNCTION = re.compile(
+    r"\b(?P<name>\w+(?:::~?\w+)*)\s*\((?:[^()]|\([^()]*\))*\)\s*(?:const\b|noexcept\b|->[^{;]*|:[^:][^{;]*|\s)*$"
+)
 _BROKEN = re.compile(r"does not hold: (\w+): ")
 # Samples, rates and bins of time too, so that their order is asserted.
 _RECORDED = Series(every_ps=2_000_000, timeline_bins=50, flows=None)
@@ -43,6 +58,40 @@ def assertions() -> list[tuple[str, str]]:
         for text in _ASSERTION.findall(path.read_text(encoding="utf-8")):
             found += [(path.name, name) for name in _NAME.findall(text)]
     return found
+
+
+def assertions_in(text: str) -> Counter[tuple[int, str]]:
+    """How many assertions each function of a C++ file has that has any, by the line of its brace and its name.
+
+    An assertion in a function that stands inside another, such as a lambda, is the outer one's.
+    """
+    code = _NO_CODE.sub(lambda blank: " " * len(blank[0]), text)
+    counts: Counter[tuple[int, str]] = Counter()
+    open_braces: list[tuple[int, str] | None] = []  # the function that each opens
+    begin = 0  # of what may be the head of a function
+    for step in _STEP.finditer(code):
+        function = next((each for each in open_braces if each), None)
+        if step[0] == "must_hold(":
+            assert function is not None, f"an assertion outside a function: {code[begin : step.end()]!r}"
+            counts[function] += 1
+            continue
+        if step[0] == "{":
+            head = None if function else _FUNCTION.search(code, begin, step.start())
+            open_braces.append((code.count("\n", 0, step.start()) + 1, head["name"]) if head else None)
+        elif step[0] == "}":
+            open_braces.pop()
+        begin = step.end()
+    assert not open_braces
+    return counts
+
+
+def assertions_by_function() -> dict[tuple[str, int, str], int]:
+    """How many assertions each function of the packet engine has that has any, by file, line and name."""
+    return {
+        (path.name, *function): count
+        for path in sorted((ROOT / "native/packet").glob("*.?pp"))
+        for function, count in assertions_in(path.read_text(encoding="utf-8")).items()
+    }
 
 
 def asserting_files(name: str) -> list[str]:

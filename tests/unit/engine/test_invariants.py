@@ -6,13 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from helpers.invariants import assertions, mistakes, table
+from helpers.invariants import assertions, assertions_by_function, assertions_in, mistakes, table
 
 from weftwork.base.errors import EngineError
 from weftwork.engine import _native, packet
 
 ROOT = Path(__file__).parents[3]
 NAMES = list(_native.invariants())
+WANTED_PER_FUNCTION = 2  # chosen: what goes in and what comes out
 
 
 def test_every_invariant_is_asserted_and_every_asserted_one_is_declared() -> None:
@@ -54,6 +55,46 @@ def test_hand_overs_are_asserted_from_more_than_one_side() -> None:
         "packet.hpp",
     ):
         assert by_file[file] >= 4, file
+
+
+SOURCE = """\
+namespace weftwork {
+inline constexpr int kMany[2] = {1, 2};  // must_hold(in a comment
+struct Kept {
+  explicit Kept(int count) : count_(count) { must_hold(count > 0, Invariant::first, "count {", count); }
+  [[nodiscard]] int twice() const { return 2 * count_; }
+  int count_;
+};
+template <typename Visit>
+inline auto handle(Kept& kept, Visit (*visit)(int)) -> int {
+  must_hold(kept.count_ > 0, Invariant::first, "count", kept.count_);
+  const auto inner = [&](int more) {
+    if (more > 1) {
+      must_hold(more < 9, Invariant::second, "more", more);
+    }
+  };
+  for (const int each : {1, 2}) inner(each);
+  must_hold(kept.count_ < 9, Invariant::second, "count", kept.count_);
+}
+bool Engine::step(double budget_s) {
+  must_hold(budget_s > 0, Invariant::first, "");
+}
+}  // namespace weftwork
+"""
+
+
+def test_assertions_are_counted_by_the_function_that_has_them() -> None:
+    assert dict(assertions_in(SOURCE)) == {(4, "Kept"): 1, (9, "handle"): 3, (19, "Engine::step"): 1}
+
+
+def test_a_function_that_asserts_does_so_twice_on_average() -> None:
+    counts = assertions_by_function()
+    assert sum(counts.values()) == len(assertions())
+    mean = sum(counts.values()) / len(counts)
+    assert mean >= WANTED_PER_FUNCTION, (
+        f"{sum(counts.values())} assertions in {len(counts)} functions are {mean:.2f} a function; see what goes in, and"
+        f" what comes out, of {[name for (_, _, name), count in counts.items() if count == 1]}"
+    )
 
 
 def test_a_broken_invariant_is_an_error_of_weftwork_that_says_what_to_send(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -11,6 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/crossing.hpp"
+#include "base/ids.hpp"
+#include "base/record_bytes.hpp"
 #include "bindings_records.hpp"
 
 namespace nb = nanobind;

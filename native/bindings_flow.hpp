@@ -1,9 +1,18 @@
 /// The part of the Python face that belongs to the flow engine.
 #pragma once
+#include <cstddef>
+#include <utility>
+#include <vector>
+
 #include "base/job.hpp"
+#include "base/pins.hpp"
 #include "bindings.hpp"
+#include "flow/fabric_view.hpp"
 #include "flow/job.hpp"
+#include "flow/layers.hpp"
 #include "flow/router.hpp"
+#include "flow/rule.hpp"
+#include "rows/flow_run.hpp"
 
 namespace weftwork {
 

@@ -1,4 +1,9 @@
 /// The Python face of the flow engine. Arrays in, arrays out; the GIL is free while it runs.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/limit_error.hpp"
 #include "bindings.hpp"
 #include "bindings_flow.hpp"
 #include "flow/engine.hpp"

@@ -3,11 +3,17 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdint>
 #include <cstring>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "bindings_flow.hpp"
 #include "flow/router.hpp"
+#include "rows/flow_outcome.hpp"
+#include "rows/flow_run.hpp"
 
 namespace weftwork {
 

@@ -115,7 +115,7 @@ def missing_includes(file: str, texts: Mapping[str, str]) -> dict[str, str]:
     if file.endswith(".cpp") and own in texts:
         included |= includes_of(texts[own])
     missing = {header: name for header, name in standard_headers(text).items() if header not in included}
-    reached = _reached(file, texts)
+    reached = reached_headers(file, texts)
     plain = text_alone(text)
     local = set(declared_names(text)) | set(_LOCAL.findall(plain))
     homes: dict[str, set[str]] = {}
@@ -136,7 +136,8 @@ def missing_includes(file: str, texts: Mapping[str, str]) -> dict[str, str]:
     return missing
 
 
-def _reached(file: str, texts: Mapping[str, str]) -> set[str]:
+def reached_headers(file: str, texts: Mapping[str, str]) -> set[str]:
+    """Headers that a file includes, over any number of others; `texts` as for `missing_includes`."""
     seen: set[str] = set()
     rest = [file]
     while rest:

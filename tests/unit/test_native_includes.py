@@ -5,7 +5,13 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from helpers.native_headers import declared_names, includes_of, missing_includes, standard_headers
+from helpers.native_headers import (
+    declared_names,
+    includes_of,
+    missing_includes,
+    reached_headers,
+    standard_headers,
+)
 
 NATIVE = Path(__file__).parents[2] / "native"
 FLOORS: Final = {  # folder: those whose headers its files may include
@@ -17,10 +23,14 @@ FLOORS: Final = {  # folder: those whose headers its files may include
 }
 IDS: Final = {"packet/ids.hpp", "flow/ids.hpp"}  # what the columns of rows are typed with
 TEXTS: Final = {
-    path.relative_to(NATIVE).as_posix(): path.read_text(encoding="utf-8") for path in sorted(NATIVE.glob("*/*.[ch]pp"))
+    path.relative_to(NATIVE).as_posix(): path.read_text(encoding="utf-8")
+    for pattern in ("*/*.[ch]pp", "*.[ch]pp")
+    for path in sorted(NATIVE.glob(pattern))
 }
 INCLUDES: Final = {  # those of the core
-    file: {name for name in includes_of(text) if name.partition("/")[0] in FLOORS} for file, text in TEXTS.items()
+    file: {name for name in includes_of(text) if name.partition("/")[0] in FLOORS}
+    for file, text in TEXTS.items()
+    if "/" in file
 }
 
 
@@ -97,6 +107,13 @@ def test_the_rule_knows_up_from_down(file: str, name: str, refused: list[str]) -
 @pytest.mark.parametrize("file", [file for file in TEXTS if file.endswith(".hpp")])
 def test_a_header_includes_what_it_uses(file: str) -> None:
     assert missing_includes(file, TEXTS) == {}
+
+
+@pytest.mark.parametrize("file", [file for file in TEXTS if file.endswith(".cpp")])
+def test_a_source_reaches_what_it_uses(file: str) -> None:
+    """Also by itself: where sources are one unit for the compiler, a header that one includes serves them all."""
+    unreached = set(missing_includes(file, TEXTS)) & set(TEXTS) - reached_headers(file, TEXTS)
+    assert unreached == set()
 
 
 def test_a_name_of_std_asks_for_its_header() -> None:

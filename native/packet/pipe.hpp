@@ -129,10 +129,10 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
             Invariant::packet_numbers_in_order, "at_ps port slot seq una end", at_ps, port, sender.slot, seq,
             sender.una, sender.end);
   const std::int64_t inflight_before = inflight_bytes(sender);
-  must_hold(
-      again || inflight_before == 0 || static_cast<double>(inflight_before + payload) <= window_bytes(s.setup, qp),
-      Invariant::packet_sent_within_the_window, "at_ps port slot seq inflight_bytes payload_bytes", at_ps, port,
-      sender.slot, seq, inflight_before, payload);
+  const double window = window_bytes(s.setup, qp);
+  must_hold(again || inflight_before == 0 || static_cast<double>(inflight_before + payload) <= window,
+            Invariant::packet_sent_within_the_window, "at_ps port slot seq inflight_bytes payload_bytes", at_ps, port,
+            sender.slot, seq, inflight_before, payload);
   const bool first = seq == message.first;
   const bool last = seq + 1 == message.end;
   Queue& queue = s.fabric.queues[s.setup.at(port, message.klass)];
@@ -173,7 +173,7 @@ inline void send_data(State& s, NicPort& nic, PortId port, QueuePair& qp, Ps at_
   }
   const bool asks = again || last || (seq + 1) % transport.ack_every == 0 || [&] {
     const std::int64_t inflight = inflight_bytes(sender);  // not zero, so the window alone decides
-    return static_cast<double>(inflight + payload_bytes(s.setup, message, sender.nxt)) > window_bytes(s.setup, qp);
+    return static_cast<double>(inflight + payload_bytes(s.setup, message, sender.nxt)) > window;
   }();
   slot->flags = static_cast<PacketFlags>(kForward | (asks ? kAckRequest : 0) | (first ? kFirst : 0));
   if (!overtakes) [[likely]]

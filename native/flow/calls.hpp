@@ -67,18 +67,19 @@ inline void end_call(const Setup& setup, JobState& job, RunClock& clock, Recordi
   const Operation& operation = setup.network->operations[call.operation];
   const Communicator& members = setup.network->communicators[communicator];
   const auto label = static_cast<std::int32_t>(op.label);
-  recordings.activities.push_back({.label = label,
-                                   .channel = members.channel,
-                                   .pattern = collect.pattern,
-                                   .actor = call.actor.value,
-                                   .ranks = members.members,
-                                   .instances = members.instances,
-                                   .flows = operation.flows,
-                                   .operation = op.value,
-                                   .size_bytes = collect.size_bytes,
-                                   .posted_ps = call.posted_at_ps,
-                                   .start_ps = call.ready_at_ps,
-                                   .end_ps = clock.now_ps});
+  if (recordings.has_details)
+    recordings.activities.push_back({.label = label,
+                                     .channel = members.channel,
+                                     .pattern = collect.pattern,
+                                     .actor = call.actor.value,
+                                     .ranks = members.members,
+                                     .instances = members.instances,
+                                     .flows = operation.flows,
+                                     .operation = op.value,
+                                     .size_bytes = collect.size_bytes,
+                                     .posted_ps = call.posted_at_ps,
+                                     .start_ps = call.ready_at_ps,
+                                     .end_ps = clock.now_ps});
   job.open_work -= 1;
   clock.end_ps = std::max(clock.end_ps, clock.now_ps);
   for (const StreamId stream : call.streams)

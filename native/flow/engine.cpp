@@ -373,6 +373,7 @@ void begin_run(State& s, const Network* network) {
     s.traffic.adapted.assign(network == nullptr ? 0 : network->latency_ps.size(), {});
   }
   build_streams(s.setup, s.job, s.clock, s.recordings);
+  s.recordings.has_details = s.setup.in.has_details;
   s.recordings.tier_bytes =
       Bins(static_cast<std::size_t>(s.setup.in.tier_bins), static_cast<std::size_t>(s.setup.in.tiers));
   s.recordings.tier_flows = s.recordings.tier_bytes;
@@ -400,6 +401,10 @@ void Engine::restart(Variant variant) {
   fresh->setup.ground = std::move(state_->setup.ground);
   fresh->traffic.router = std::move(state_->traffic.router);
   fresh->setup.is_ideal = variant == Variant::kIdeal;
+  if (variant == Variant::kFastest || variant == Variant::kSlowest) {  // only their milestones are asked for
+    fresh->setup.in.has_details = false;
+    fresh->setup.in.tier_bins = 0;
+  }
   state_ = std::move(fresh);
   State& s = *state_;
   build_links(s.setup, s.traffic);
@@ -443,6 +448,14 @@ bool Engine::clock_ended() const {
   return (std::isfinite(next) && next >= static_cast<double>(kNeverPs)) ||
          (!s.clock.agenda.empty() && s.clock.agenda.top().at_ps >= kNeverPs);
 }
+
+std::vector<SegmentRow> Engine::take_segments() {
+  Recordings& recordings = state_->recordings;
+  recordings.last_segment.assign(recordings.last_segment.size(), -1);
+  return std::exchange(recordings.segments, {});
+}
+
+std::vector<ActivityRow> Engine::take_activities() { return std::exchange(state_->recordings.activities, {}); }
 
 IdVector<PortId, Carried> Engine::carried() {
   State& s = *state_;

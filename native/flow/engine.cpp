@@ -14,6 +14,10 @@ namespace weftwork::flow {
 
 namespace {
 
+// A look at the clock of a thread is a call of the system: as often as it takes to be on time.
+constexpr double kLookS = 1e-3;                                  // chosen: of CPU between two looks, about
+constexpr std::uint32_t kFirstLook = 64, kLastLook = 1U << 16U;  // chosen: rounds between two looks
+
 double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -423,7 +427,9 @@ Engine::~Engine() = default;
 
 bool Engine::advance(double budget_s) {
   State& s = *state_;
-  const double stop_s = cpu_seconds() + budget_s;
+  double looked_s = cpu_seconds();
+  const double stop_s = looked_s + budget_s;
+  std::uint32_t every = kFirstLook;
   for (std::uint32_t rounds = 1;; ++rounds) {
     const double flows_until = s.traffic.fluid->next();
     Ps next_ps = kNeverPs;
@@ -438,7 +444,12 @@ bool Engine::advance(double budget_s) {
     }
     s.clock.now_ps = next_ps;
     handle_instant(s);
-    if ((rounds & 63U) == 0 && cpu_seconds() > stop_s) return false;
+    if (rounds < every) continue;
+    const double now_s = cpu_seconds();
+    if (now_s > stop_s) return false;
+    every = now_s - looked_s < kLookS ? std::min(2 * every, kLastLook) : std::max(every / 2, std::uint32_t{1});
+    looked_s = now_s;
+    rounds = 0;
   }
 }
 
@@ -455,7 +466,9 @@ std::vector<SegmentRow> Engine::take_segments() {
   return std::exchange(recordings.segments, {});
 }
 
-std::vector<ActivityRow> Engine::take_activities() { return std::exchange(state_->recordings.activities, {}); }
+std::vector<ActivityRow> Engine::take_activities() {
+  return std::exchange(state_->recordings.activities, {});
+}
 
 IdVector<PortId, Carried> Engine::carried() {
   State& s = *state_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -98,6 +99,17 @@ using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
 
 /// So many bytes, all 0, which belong to the array.
 Bytes new_bytes(std::size_t count);
+
+/// The bytes of rows, which the array takes over.
+template <Crossing T>
+Bytes taken(std::vector<T>&& rows) {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  auto owner = std::make_unique<std::vector<T>>(std::move(rows));
+  auto* const data = reinterpret_cast<std::uint8_t*>(owner->data());
+  const std::size_t count = owner->size() * sizeof(T);
+  nb::capsule capsule(owner.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return {data, {count}, capsule};
+}
 
 /// A new one-dimensional byte array of `count` rows of `T`, filled by `fill(row, index)`.
 template <typename T, typename Fill>

@@ -19,6 +19,7 @@ using weftwork::python::layers_of;
 using weftwork::python::named;
 using weftwork::python::rule_of;
 using weftwork::python::table;
+using weftwork::python::taken;
 
 weftwork::flow::Input flow_input_of(nb::dict input) {
   weftwork::flow::Input in;
@@ -169,17 +170,11 @@ class FlowEngine {
         milestones.size(), [&](weftwork::flow::MilestoneRow& row, std::size_t i) { row = milestones[i]; });
   }
 
-  [[nodiscard]] auto segments() const {
-    const auto& found = engine_.state().recordings.segments;
-    return table<weftwork::flow::SegmentRow>(found.size(),
-                                             [&](weftwork::flow::SegmentRow& row, std::size_t i) { row = found[i]; });
-  }
+  /// The engine keeps none of them.
+  [[nodiscard]] auto take_segments() { return taken(engine_.take_segments()); }
 
-  [[nodiscard]] auto activities() const {
-    const auto& found = engine_.state().recordings.activities;
-    return table<weftwork::flow::ActivityRow>(found.size(),
-                                              [&](weftwork::flow::ActivityRow& row, std::size_t i) { row = found[i]; });
-  }
+  /// The engine keeps none of them.
+  [[nodiscard]] auto take_activities() { return taken(engine_.take_activities()); }
 
   /// What every stream still waits for.
   [[nodiscard]] auto waits() const {
@@ -222,8 +217,8 @@ void weftwork::python::bind_flow_engine(nb::module_& module) {
       .def("messages", &FlowEngine::messages)
       .def("carried", &FlowEngine::carried)
       .def("milestones", &FlowEngine::milestones)
-      .def("segments", &FlowEngine::segments)
-      .def("activities", &FlowEngine::activities)
+      .def("take_segments", &FlowEngine::take_segments)
+      .def("take_activities", &FlowEngine::take_activities)
       .def("actors", &FlowEngine::actors)
       .def("waits", &FlowEngine::waits);
 }

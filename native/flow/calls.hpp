@@ -27,8 +27,8 @@ namespace weftwork::flow {
 /// Let the first call of a communicator begin once it is complete and nothing goes before it.
 inline void consider(const Setup& setup, JobState& job, RunClock& clock, CommunicatorCell communicator) {
   Communicating& at = job.communicators[communicator];
-  if (at.running || std::cmp_equal(at.head, at.calls.size())) return;
-  CollectiveCall& call = at.calls[at.head];
+  if (at.running || at.head == at.known()) return;
+  CollectiveCall& call = at.call(at.head);
   if (call.posted < setup.network->communicators[communicator].participants) return;
   at.running = true;
   call.ready_at_ps = clock.now_ps;
@@ -43,7 +43,7 @@ inline void post_call(const Setup& setup, JobState& job, RunClock& clock, Stream
   Communicating& at = job.communicators[communicator];
   const ActorId actor = job.streams[stream].actor;
   const std::int64_t number = at.posted[actor]++;
-  if (std::cmp_equal(number, at.calls.size())) {
+  if (number == at.known()) {
     CollectiveCall& fresh = at.calls.emplace_back();
     fresh.operation = operation;
     fresh.row = row;
@@ -51,7 +51,7 @@ inline void post_call(const Setup& setup, JobState& job, RunClock& clock, Stream
     fresh.posted_at_ps = clock.now_ps;
     job.open_work += 1;
   }
-  CollectiveCall& call = at.calls[number];
+  CollectiveCall& call = at.call(number);
   call.posted += 1;
   if (call.posted == setup.network->communicators[communicator].participants) call.complete_at_ps = clock.now_ps;
   call.streams.push_back(stream);
@@ -61,31 +61,32 @@ inline void post_call(const Setup& setup, JobState& job, RunClock& clock, Stream
 inline void end_call(const Setup& setup, JobState& job, RunClock& clock, Recordings& recordings,
                      CommunicatorCell communicator) {
   Communicating& at = job.communicators[communicator];
-  CollectiveCall& call = at.calls[at.head];
+  CollectiveCall& call = at.call(at.head);
   const OpRow& op = setup.in.job.ops[call.row];
   const CollectRow& collect = setup.in.job.collect(op);
   const Operation& operation = setup.network->operations[call.operation];
   const Communicator& members = setup.network->communicators[communicator];
   const auto label = static_cast<std::int32_t>(op.label);
-  recordings.activities.push_back({.label = label,
-                                   .channel = members.channel,
-                                   .pattern = collect.pattern,
-                                   .actor = call.actor.value,
-                                   .ranks = members.members,
-                                   .instances = members.instances,
-                                   .flows = operation.flows,
-                                   .operation = op.value,
-                                   .size_bytes = collect.size_bytes,
-                                   .posted_ps = call.posted_at_ps,
-                                   .start_ps = call.ready_at_ps,
-                                   .end_ps = clock.now_ps});
+  if (recordings.has_details)
+    recordings.activities.push_back({.label = label,
+                                     .channel = members.channel,
+                                     .pattern = collect.pattern,
+                                     .actor = call.actor.value,
+                                     .ranks = members.members,
+                                     .instances = members.instances,
+                                     .flows = operation.flows,
+                                     .operation = op.value,
+                                     .size_bytes = collect.size_bytes,
+                                     .posted_ps = call.posted_at_ps,
+                                     .start_ps = call.ready_at_ps,
+                                     .end_ps = clock.now_ps});
   job.open_work -= 1;
   clock.end_ps = std::max(clock.end_ps, clock.now_ps);
   for (const StreamId stream : call.streams)
     complete_posted(setup, job, clock, recordings, stream, {label, true, call.complete_at_ps});
   call.streams = {};
   at.running = false;
-  at.head += 1;
+  at.pass();
   consider(setup, job, clock, communicator);
 }
 
@@ -93,7 +94,7 @@ inline void end_call(const Setup& setup, JobState& job, RunClock& clock, Recordi
 inline void begin_call(const Setup& setup, Traffic& traffic, JobState& job, RunClock& clock,
                        CommunicatorCell communicator) {
   Communicating& at = job.communicators[communicator];
-  CollectiveCall& call = at.calls[at.head];
+  CollectiveCall& call = at.call(at.head);
   const OpRow& op = setup.in.job.ops[call.row];
   const Operation& operation = setup.network->operations[call.operation];
   const CollectRow& collect = setup.in.job.collect(op);
@@ -113,7 +114,7 @@ inline void begin_call(const Setup& setup, Traffic& traffic, JobState& job, RunC
 /// The bytes of one activity of the running call are there, but for the latency of its longest path.
 inline void end_part(State& s, CommunicatorCell communicator) {
   Communicating& at = s.job.communicators[communicator];
-  CollectiveCall& call = at.calls[at.head];
+  CollectiveCall& call = at.call(at.head);
   if (--call.left > 0) return;
   const Operation& operation = s.setup.network->operations[call.operation];
   if (s.setup.in.adapts)

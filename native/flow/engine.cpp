@@ -14,6 +14,10 @@ namespace weftwork::flow {
 
 namespace {
 
+// A look at the clock of a thread is a call of the system: as often as it takes to be on time.
+constexpr double kLookS = 1e-3;                                  // chosen: of CPU between two looks, about
+constexpr std::uint32_t kFirstLook = 64, kLastLook = 1U << 16U;  // chosen: rounds between two looks
+
 double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -373,6 +377,7 @@ void begin_run(State& s, const Network* network) {
     s.traffic.adapted.assign(network == nullptr ? 0 : network->latency_ps.size(), {});
   }
   build_streams(s.setup, s.job, s.clock, s.recordings);
+  s.recordings.has_details = s.setup.in.has_details;
   s.recordings.tier_bytes =
       Bins(static_cast<std::size_t>(s.setup.in.tier_bins), static_cast<std::size_t>(s.setup.in.tiers));
   s.recordings.tier_flows = s.recordings.tier_bytes;
@@ -400,6 +405,10 @@ void Engine::restart(Variant variant) {
   fresh->setup.ground = std::move(state_->setup.ground);
   fresh->traffic.router = std::move(state_->traffic.router);
   fresh->setup.is_ideal = variant == Variant::kIdeal;
+  if (variant == Variant::kFastest || variant == Variant::kSlowest) {  // only their milestones are asked for
+    fresh->setup.in.has_details = false;
+    fresh->setup.in.tier_bins = 0;
+  }
   state_ = std::move(fresh);
   State& s = *state_;
   build_links(s.setup, s.traffic);
@@ -418,7 +427,9 @@ Engine::~Engine() = default;
 
 bool Engine::advance(double budget_s) {
   State& s = *state_;
-  const double stop_s = cpu_seconds() + budget_s;
+  double looked_s = cpu_seconds();
+  const double stop_s = looked_s + budget_s;
+  std::uint32_t every = kFirstLook;
   for (std::uint32_t rounds = 1;; ++rounds) {
     const double flows_until = s.traffic.fluid->next();
     Ps next_ps = kNeverPs;
@@ -433,7 +444,12 @@ bool Engine::advance(double budget_s) {
     }
     s.clock.now_ps = next_ps;
     handle_instant(s);
-    if ((rounds & 63U) == 0 && cpu_seconds() > stop_s) return false;
+    if (rounds < every) continue;
+    const double now_s = cpu_seconds();
+    if (now_s > stop_s) return false;
+    every = now_s - looked_s < kLookS ? std::min(2 * every, kLastLook) : std::max(every / 2, std::uint32_t{1});
+    looked_s = now_s;
+    rounds = 0;
   }
 }
 
@@ -442,6 +458,16 @@ bool Engine::clock_ended() const {
   const double next = s.traffic.fluid->next();
   return (std::isfinite(next) && next >= static_cast<double>(kNeverPs)) ||
          (!s.clock.agenda.empty() && s.clock.agenda.top().at_ps >= kNeverPs);
+}
+
+std::vector<SegmentRow> Engine::take_segments() {
+  Recordings& recordings = state_->recordings;
+  recordings.last_segment.assign(recordings.last_segment.size(), -1);
+  return std::exchange(recordings.segments, {});
+}
+
+std::vector<ActivityRow> Engine::take_activities() {
+  return std::exchange(state_->recordings.activities, {});
 }
 
 IdVector<PortId, Carried> Engine::carried() {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/ids.hpp"
 #include "flow/fold.hpp"
@@ -33,6 +34,10 @@ class Engine {
   [[nodiscard]] bool clock_ended() const;
   /// Bytes, gaps included, and packets that every port has sent so far.
   [[nodiscard]] IdVector<PortId, Carried> carried();
+  /// What the time of actors has gone to so far, which is then forgotten.
+  [[nodiscard]] std::vector<SegmentRow> take_segments();
+  /// Collectives and labelled messages so far, which are then forgotten.
+  [[nodiscard]] std::vector<ActivityRow> take_activities();
 
  private:
   std::unique_ptr<State> state_;

@@ -79,11 +79,30 @@ struct CollectiveCall {
   std::vector<StreamId> streams;
 };
 
-struct Communicating {  // a communicator at work
-  std::vector<CollectiveCall> calls;
-  std::int64_t head = 0;  // the call that runs, or is to run next
+struct Communicating {                // a communicator at work
+  std::vector<CollectiveCall> calls;  // from number `first` on
+  std::int64_t first = 0;             // calls before it have ended, and are forgotten
+  std::int64_t head = 0;              // the call that runs, or is to run next
   bool running = false;
   std::unordered_map<ActorId, std::int64_t> posted;  // calls
+
+  [[nodiscard]] std::int64_t known() const { return first + static_cast<std::int64_t>(calls.size()); }
+  [[nodiscard]] CollectiveCall& call(std::int64_t number) { return calls[static_cast<std::size_t>(number - first)]; }
+  [[nodiscard]] const CollectiveCall& call(std::int64_t number) const {
+    return calls[static_cast<std::size_t>(number - first)];
+  }
+
+  /// The call at the head has ended.
+  void pass() {
+    head += 1;
+    const std::int64_t ended = head - first;
+    if (ended < kKeptCalls || 2 * ended < static_cast<std::int64_t>(calls.size())) return;
+    calls.erase(calls.begin(), calls.begin() + ended);
+    first = head;
+  }
+
+ private:
+  static constexpr std::int64_t kKeptCalls = 16;  // chosen: with fewer it would move calls for each
 };
 
 struct JobState {

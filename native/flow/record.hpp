@@ -25,7 +25,7 @@ namespace weftwork::flow {
 /// Time of an actor's first stream from `from_ps` to now; pieces of one kind that touch are one, unless a milestone
 /// stands between them.
 inline void spend(Recordings& recordings, ActorId actor, std::int64_t label, Spent code, Ps from_ps, Ps to_ps) {
-  if (to_ps <= from_ps) return;
+  if (to_ps <= from_ps || !recordings.has_details) return;
   std::int64_t& last = recordings.last_segment[actor];
   if (last >= 0) {
     SegmentRow& row = recordings.segments[last];
@@ -75,7 +75,7 @@ inline ActivityCell done_of(const Setup& setup, OperationCell operation) {
 
 inline void record_message(const Setup& setup, const JobState& job, Recordings& recordings, const Lane& lane,
                            const Message& message) {
-  if (message.label < 0) return;
+  if (message.label < 0 || !recordings.has_details) return;
   const ActorId actor = job.streams[message.stream].actor;
   const std::int64_t instances = lane.folded.is_none() ? 1 : setup.network->connections[lane.folded].instances;
   recordings.activities.push_back({.label = message.label,

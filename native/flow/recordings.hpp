@@ -12,6 +12,7 @@
 namespace weftwork::flow {
 
 struct Recordings {
+  bool has_details = true;             // segments and activities are recorded
   std::vector<std::int64_t> finished;  // activities whose flows end at this instant
   std::vector<SegmentRow> segments;
   IdVector<ActorId, std::int64_t> last_segment;  // -1: none

@@ -51,8 +51,8 @@ inline ActorId who_is_missing(const Setup& setup, const JobState& job, Communica
 inline void add_calls(const Setup& setup, const JobState& job, std::vector<WaitRow>& found) {
   for (const CommunicatorCell communicator : job.communicators.ids()) {
     const Communicating& at = job.communicators[communicator];
-    for (std::int64_t number = at.head; std::cmp_less(number, at.calls.size()); ++number) {
-      const CollectiveCall& call = at.calls[static_cast<std::size_t>(number)];
+    for (std::int64_t number = at.head; number < at.known(); ++number) {
+      const CollectiveCall& call = at.call(number);
       const ActorId missing = who_is_missing(setup, job, communicator, number);
       const bool is_running = at.running && number == at.head;
       for (const StreamId stream : call.streams) {

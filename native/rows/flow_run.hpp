@@ -169,6 +169,8 @@ struct FlowInputRows {
   std::int64_t tier_bins = 0;
   /// bins of time of the timeline of ports, at most; 0: none
   std::int64_t timeline_bins = 0;
+  /// segments and activities are recorded
+  bool has_details = false;
 };
 
 /// What a router reads besides fabric, layers and rule.

@@ -339,6 +339,7 @@ struct Members<flow::FlowInputRows> {
     visit("tiers", input.tiers);
     visit("tier_bins", input.tier_bins);
     visit("timeline_bins", input.timeline_bins);
+    visit("has_details", input.has_details);
   }
 };
 

@@ -134,14 +134,13 @@ def _table(rows: list[dict[str, int]]) -> NDArray[np.void]:
     """Rows as a table; what a row does not name is 0, and -1 for its label."""
     ops = np.zeros(len(rows), OP_DTYPE)
     ops["label"] = -1
-    places: dict[str, list[int]] = {}
-    values: dict[str, list[int]] = {}
-    for place, row in enumerate(rows):  # most rows name few columns
-        for name, value in row.items():
-            places.setdefault(name, []).append(place)
-            values.setdefault(name, []).append(value)
-    for name, column in values.items():
-        ops[name][places[name]] = column
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for place, row in enumerate(rows):  # few columns, and few choices of them
+        alike.setdefault(tuple(row), []).append(place)
+    for names, places in alike.items():
+        columns = zip(*(rows[place].values() for place in places), strict=True)
+        for name, column in zip(names, columns, strict=True):
+            ops[name][places] = column
     return ops
 
 
@@ -165,6 +164,7 @@ class _Rows:
         self._members_at: dict[Group, int] = {}
         self._class_of_priority = class_of_priority
         self._default_priority = default_priority
+        self._known: dict[int, dict[str, int]] = {}  # rows that write nothing else, by the identity of the operation
 
     def emit(self, operations: tuple[Operation, ...]) -> None:
         """Append operations and the bodies of their loops."""
@@ -175,7 +175,7 @@ class _Rows:
                 self.count += 2 * len(operation)
                 continue
             if not isinstance(operation, Loop):
-                self.append(self._row(operation))
+                self.append(self._known.get(id(operation)) or self._new_row(operation))
                 continue
             head = {"code": int(Op.LOOP), "value": operation.count}
             self.append(head)
@@ -204,6 +204,13 @@ class _Rows:
             send[name] = value
         send["shift"], send["total_bytes"], send["channel"] = arrivals.peer, arrivals.size_bytes, arrivals.channel
         return rows
+
+    def _new_row(self, operation: Timed) -> dict[str, int]:
+        """The row of an operation, which is kept where the same object may come again: programs repeat bodies."""
+        row = self._row(operation)
+        if not isinstance(operation, Send | Collect):
+            self._known[id(operation)] = row
+        return row
 
     def _row(self, operation: Timed) -> dict[str, int]:
         match operation:
@@ -317,8 +324,11 @@ def check_job(job: Job, host_of_rank: NDArray[np.int64], findings: Findings, *, 
     members = [np.flatnonzero(job.rank_program == index) for index in range(len(job.programs))]
     # A switch of NVLink names the same peers once for each slice, piece and channel, and each costs ranks x counters.
     of_peer: dict[tuple[int, int, Peer], str | None] = {}
+    of_value: dict[int, str | None] = {}  # by the identity of the operation: programs repeat bodies
     for index, operation, count in walk(job):
-        text = _value_mistake(job, operation, by_packet=by_packet)
+        if id(operation) not in of_value:
+            of_value[id(operation)] = _value_mistake(job, operation, by_packet=by_packet)
+        text = of_value[id(operation)]
         first = job.first_rank[index] if job.first_rank else 0
         if text is None and isinstance(operation, Send | Receive):
             peer = operation.peer

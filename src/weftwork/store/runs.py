@@ -132,7 +132,8 @@ def write_run(
         write_files(folder, files)
         for name, table in tables.items():
             if table.num_rows:
-                pq.write_table(table, table_file(folder, name))
+                repeated = [column.name for column in TABLES[name] if column.unit != "ps"]  # no two instants are alike
+                pq.write_table(table, table_file(folder, name), use_dictionary=repeated)
         rows = {name: table.num_rows for name, table in sorted(tables.items())}
         numbers = {name: {"value": q.value, "unit": q.unit, "text": q.text} for name, q in summary.items()}
         _write_json(folder / "summary.json", _summary_document(about, numbers, answer))

@@ -59,7 +59,8 @@ def read_table(folder: Path, name: str) -> pa.Table:
 
     file = table_file(folder, name)
     try:
-        table = pq.read_table(file)
+        with pq.ParquetFile(file) as opened:  # `read_table` imports Arrow's data sets, and with them its functions
+            table = opened.read()
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(file, error) from error
     _check_columns(file, name, table.schema)

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 from weftwork.base.caveat import caveats_to_json
 from weftwork.base.errors import ConfigError, Mistake
@@ -96,6 +95,8 @@ def to_graphml(fabric: Fabric) -> str:
     of_node, of_link = (NODE_ROWS, LINK_ROWS) if fabric.direct is not None else ((), ())
     owners = {"graph": tuple(graph), "node": ("kind", "tier", "device", "server", "pod", *of_node),
               "edge": ("name", "rate_bps", "delay_ps", "loss", "corruption", *of_link)}  # fmt: skip
+    from xml.sax.saxutils import escape, quoteattr  # which imports what speaks HTTP
+
     lines = ['<?xml version="1.0" encoding="utf-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">']
     for owner, keys in owners.items():
         lines += [

@@ -70,6 +70,7 @@ def run(
     *,
     timeline_bins: int = 0,
     tier_bins: int = 240,
+    has_details: bool = True,
     on_folded: Callable[[int], None] | None = None,
 ) -> FlowOutcome:
     """Run an engine input to its end.
@@ -82,6 +83,7 @@ def run(
     timeline_bins : how many bins of time the timeline of all ports may have; 0: no timeline. Only for jobs that are not
         folded
     tier_bins : the same for traffic by tiers
+    has_details : whether segments, activities and traffic by tiers are recorded; else these tables are empty
     on_folded : called before anything runs with how many actors there are: ranks, or cells of ranks that are alike
 
     Raises
@@ -89,7 +91,8 @@ def run(
     ConfigError : two ranks that talk have no path between them, or the fabric exceeds a limit of the engine
     """
     interrupted = False
-    raw = _raw_input(engine_input, timeline_bins=timeline_bins, tier_bins=tier_bins)
+    tier_bins = tier_bins if has_details else 0
+    raw = _raw_input(engine_input, timeline_bins=timeline_bins, tier_bins=tier_bins, has_details=has_details)
     try:
         engine = _native.FlowEngine(raw)
     except _native.LimitError as error:
@@ -182,8 +185,8 @@ def _outcome(engine_input: FlowInput, engine: _native.FlowEngine, *, interrupted
         packets=packets,
         actors=actors,
         milestones=passed,
-        segments=engine.segments().view(SEGMENT_DTYPE),
-        activities=engine.activities().view(ACTIVITY_DTYPE),
+        segments=engine.take_segments().view(SEGMENT_DTYPE),
+        activities=engine.take_activities().view(ACTIVITY_DTYPE),
         tiers=_tiers(engine),
         link_bytes=carried["bytes"].copy(),
         caveats=packets.caveats,
@@ -286,7 +289,9 @@ def _not_simulated(events: int, solves: int, *, has_losses: bool) -> dict[str, C
     return caveats_by_subject([Caveat(subject="engine.flow", kind="approximate", text=text)])
 
 
-def _raw_input(engine_input: FlowInput, *, timeline_bins: int, tier_bins: int) -> dict[str, object]:
+def _raw_input(
+    engine_input: FlowInput, *, timeline_bins: int, tier_bins: int, has_details: bool
+) -> dict[str, object]:
     others = {
         "port_loss": engine_input.losses.port_loss,
         "loss_rules": engine_input.losses.rules,
@@ -294,6 +299,7 @@ def _raw_input(engine_input: FlowInput, *, timeline_bins: int, tier_bins: int) -
         "tiers": len(engine_input.tier_names),
         "tier_bins": tier_bins,
         "timeline_bins": timeline_bins,
+        "has_details": has_details,
     }
     raw = FLOW_FABRIC.values(engine_input) | FLOW_JOB.values(engine_input) | FLOW_RUN.values(engine_input, others)
     raw["wire"] = _raw_wire(engine_input.transport)

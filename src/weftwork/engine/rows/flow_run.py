@@ -82,6 +82,7 @@ FLOW_RUN: Final = Input(
         whole("tiers", "how many there are"),
         whole("tier_bins", "bins of time of the traffic by tiers, at most"),
         whole("timeline_bins", "bins of time of the timeline of ports, at most; 0: none"),
+        flag("has_details", "segments and activities are recorded"),
     ),
 )
 FLOW_ROUTER: Final = Input(

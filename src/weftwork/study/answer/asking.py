@@ -80,7 +80,7 @@ def with_worlds(
     for number, world in enumerate(wanted, 1):
         hears = None if on_progress is None else partial(_in_world, on_progress, f"what-if {number} of {len(wanted)}")
         try:
-            other = replace(world.make(), series=None)
+            other = replace(world.make(), series=None, is_for_its_time=True)
             ran = execute(other, hears, has_loss_bounds=False)
         except ConfigError as wrong:  # such as a memory that does not hold the headroom of other links
             refused.append((world, "; ".join(mistake.text for mistake in wrong.mistakes)))

@@ -54,6 +54,7 @@ class Prepared(Shown):
     engine_input : the input of the engine
     notes : what a user should know of this run, by subject: of its workload, its fabric and how the engine runs it
     planned : the paths of a controller; None where the scenario has none
+    is_for_its_time : whether only the time that it takes is wanted, as of a what-if, so that flows record no more
     """
 
     scenario: Scenario
@@ -69,6 +70,7 @@ class Prepared(Shown):
     engine_input: PacketInput | FlowInput
     notes: Mapping[str, Caveat]
     planned: Engineering | None = None
+    is_for_its_time: bool = False
 
     def __repr__(self) -> str:
         hosts = plural(len(self.fabric.hosts), "host")

@@ -158,15 +158,17 @@ def table(name: str, columns: Mapping[str, Any]) -> pa.Table:
         column = columns[field.name]
         if not isinstance(column, pa.Array):
             column = pa.array(column if len(column) else [], field.type, from_pandas=field.nullable)
-        arrays.append(column.cast(field.type))
+        arrays.append(column if column.type == field.type else column.cast(field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def words(names: Sequence[str], index: NDArray[Any]) -> pa.Array:
     """A column of few words, given by an index for each row."""
     import pyarrow as pa
+    from pyarrow._compute import call_function  # of `pyarrow.compute`, which takes 25 ms to write all its functions
 
-    return pa.array(names, pa.string()).take(pa.array(np.asarray(index, np.int64)))
+    column: pa.Array = call_function("take", [pa.array(names, pa.string()), pa.array(np.asarray(index, np.int64))])
+    return column
 
 
 def _where(values: NDArray[Any], there: NDArray[np.bool_]) -> Any:  # noqa: ANN401 - an Arrow array

@@ -100,7 +100,7 @@ def _loss_bounds(
     if not isinstance(prepared.engine_input, FlowInput) or not prepared.engine_input.has_losses:
         return None
     few, most = (
-        _run(replace(prepared, engine_input=engine_input, series=None), on_progress)
+        _run(replace(prepared, engine_input=engine_input, series=None, is_for_its_time=True), on_progress)
         for engine_input in prepared.engine_input.loss_bounds()
     )
     return few, most

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from weftwork.base.errors import ConfigError, Mistake
@@ -86,8 +87,7 @@ def passes(plan: Parallelism, stage: int) -> tuple[Pass, ...]:
         raise ConfigError("training", [Mistake(path="training.global_batch", text=text, fix=fix)])
     total = count * virtual_stages
     warm = total if plan.schedule == "gpipe" else min(_warm_up(plan, stage), total)
-    forward = [_pass("forward", plan, index) for index in range(total)]
-    backward = [_pass("backward", plan, index) for index in range(total)]
+    forward, backward = _of_any_stage(plan)
     by_turns = [one for index in range(total - warm) for one in (forward[warm + index], backward[index])]
     whole = (*forward[:warm], *by_turns, *backward[total - warm :])
     return _delayed(whole, stage) if plan.schedule == "zb-h1" else whole
@@ -198,6 +198,14 @@ class _Turn:
 def _warm_up(plan: Parallelism, stage: int) -> int:
     behind = plan.pipeline - stage - 1
     return behind if plan.virtual_stages == 1 else 2 * behind + (plan.virtual_stages - 1) * plan.pipeline
+
+
+@lru_cache(maxsize=4)  # chosen: the stages of a plan are asked one after the other
+def _of_any_stage(plan: Parallelism) -> tuple[tuple[Pass, ...], tuple[Pass, ...]]:
+    """All forward passes, and all backward passes, each in their order."""
+    every = range(plan.micro_batches * plan.virtual_stages)
+    forward, backward = (tuple(_pass(kind, plan, index) for index in every) for kind in ("forward", "backward"))
+    return forward, backward
 
 
 def _pass(kind: Literal["forward", "backward"], plan: Parallelism, index: int) -> Pass:

@@ -21,7 +21,7 @@ from weftwork.workload.training.schedule import Blocks, as_loops, in_blocks, pas
 __all__ = ["PASSES", "PASS_DTYPE", "PassStep", "Turns", "batches_each", "phase_row", "turns_of"]
 
 PASSES: Final = ("forward", "backward", "weights", "gradients", "update", "checkpoint", "loading")
-_NAMES: Final = {"input": "backward"}  # of passes whose kind is not their name
+_PASS_OF_KIND: Final = {name: place for place, name in enumerate(PASSES)} | {"input": PASSES.index("backward")}
 PASS_DTYPE: Final = np.dtype([("pass", np.int32), ("micro_batch", np.int32), ("virtual_stage", np.int32)])
 
 
@@ -92,20 +92,16 @@ def turns_of(plan: Parallelism, stage: int) -> Turns:
     each = batches_each(plan)
     firsts = {0, each} if plan.has_mirror else {0}
     lasts = {first + each - 1 for first in firsts}
-    places: dict[PassStep, int] = {}
+    places: dict[tuple[str, int, bool, bool, str], int] = {}  # by the fields of a step: most steps come often
     order: list[int] = []
     rows: list[tuple[int, int, int]] = []
     for one in passes(plan, stage):
-        step = PassStep(
-            kind=one.kind,
-            virtual_stage=one.virtual_stage,
-            is_first=one.kind == "forward" and one.micro_batch in firsts,
-            is_last=one.kind in {"backward", "weights"} and one.micro_batch in lasts,
-            pair=one.pair,
-        )
-        order.append(places.setdefault(step, len(places)))
-        rows.append((PASSES.index(_NAMES.get(one.kind, one.kind)), one.micro_batch, one.virtual_stage))
+        kind, batch = one.kind, one.micro_batch
+        is_first = kind == "forward" and batch in firsts
+        is_last = batch in lasts and kind in {"backward", "weights"}
+        order.append(places.setdefault((kind, one.virtual_stage, is_first, is_last, one.pair), len(places)))
+        rows.append((_PASS_OF_KIND[kind], batch, one.virtual_stage))
     blocks, _ = in_blocks(order)  # places are numbered by their first occurrence, as the items of blocks are
     table = np.array(rows, PASS_DTYPE)
     table.flags.writeable = False
-    return Turns(rows=table, steps=tuple(places), order=tuple(order), blocks=blocks)
+    return Turns(rows=table, steps=tuple(PassStep(*fields) for fields in places), order=tuple(order), blocks=blocks)

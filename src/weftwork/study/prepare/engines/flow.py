@@ -54,6 +54,7 @@ def _run(prepared: Prepared, hearing: Hearing, _capture: CaptureRequest | None) 
         prepared.engine_input,
         lambda simulated_ps, delivered: hearing.told(simulated_ps, 0, delivered),
         timeline_bins=0 if prepared.series is None else prepared.series.timeline_bins,
+        has_details=not prepared.is_for_its_time,
         on_folded=partial(refuse_actors, prepared) if prepared.is_folded else None,
     )
     return EngineOutput(outcome=flows.packets, flows=flows)

@@ -175,7 +175,12 @@ class _Rows:
                 self.count += 2 * len(operation)
                 continue
             if not isinstance(operation, Loop):
-                self.append(self._known.get(id(operation)) or self._new_row(operation))
+                row = self._known.get(id(operation))
+                if row is None:
+                    row = self._row(operation)
+                    if not isinstance(operation, Send | Collect):  # programs repeat bodies, with the same objects
+                        self._known[id(operation)] = row
+                self.append(row)
                 continue
             head = {"code": int(Op.LOOP), "value": operation.count}
             self.append(head)
@@ -204,13 +209,6 @@ class _Rows:
             send[name] = value
         send["shift"], send["total_bytes"], send["channel"] = arrivals.peer, arrivals.size_bytes, arrivals.channel
         return rows
-
-    def _new_row(self, operation: Timed) -> dict[str, int]:
-        """The row of an operation, which is kept where the same object may come again: programs repeat bodies."""
-        row = self._row(operation)
-        if not isinstance(operation, Send | Collect):
-            self._known[id(operation)] = row
-        return row
 
     def _row(self, operation: Timed) -> dict[str, int]:
         match operation:

@@ -164,6 +164,16 @@ def test_time_of_a_stream_is_told_without_gaps() -> None:
     assert activity[-3:] == (5_000_000, 5_000_000, delivered)
 
 
+def test_a_run_for_its_time_alone_keeps_no_details() -> None:
+    engine_input = flow_input_of(star(4), ring(4, 3))
+    whole, lean = flow.run(engine_input), flow.run(engine_input, has_details=False)
+    assert len(whole.segments)
+    assert len(whole.tiers)
+    assert not len(lean.segments) + len(lean.activities) + len(lean.tiers)
+    assert lean.packets.digest() == whole.packets.digest()
+    assert lean.link_bytes.tolist() == whole.link_bytes.tolist()
+
+
 def test_a_call_behind_another_waits_for_the_network_and_not_for_others() -> None:
     """All members have posted the second call while the first still runs: the rest of both is communication."""
     both = Collect(

@@ -1,0 +1,51 @@
+"""The end of a command's process: what was asked for happens, and the exit code and the output arrive.
+
+Leaves out: signals, which `tests/runs/base/test_stop.py` sends.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+BEGIN: Final = "import sys, threading, time; from weftwork.cli import main; sys.argv = ['weftwork', *sys.argv[1:]];"
+AT_EXIT: Final = f"import atexit; atexit.register(print, 'asked for'); {BEGIN} main()"
+THREAD: Final = f"""
+{BEGIN}
+is_over = threading.Event()
+threading.Thread(target=lambda: (is_over.wait(), print("has worked"))).start()
+threading.Thread(target=lambda: (threading.main_thread().join(), is_over.set()), daemon=True).start()
+main()
+"""
+PROFILER: Final = f"""
+{BEGIN}
+import cProfile
+watch = cProfile.Profile()
+watch.enable()
+try:
+    main()
+finally:
+    watch.disable()
+    print("measured")
+"""
+
+
+@pytest.mark.parametrize(("script", "last"), [(AT_EXIT, "asked for"), (THREAD, "has worked"), (PROFILER, "measured")])
+def test_a_process_ends_behind_all_that_others_do(script: str, last: str) -> None:
+    done = subprocess.run([sys.executable, "-c", script, "list"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *_, end = done.stdout.splitlines()
+    assert first
+    assert end == last
+
+
+def test_a_mistake_keeps_its_exit_code() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_EXIT, "list", "nothing-like-it"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout.splitlines() == ["asked for"]
+    assert done.stderr

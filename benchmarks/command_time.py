@@ -27,7 +27,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "run --help": ("run", "--help"),
     "quick start": ("run", "examples/quickstart.yaml", "-o", "RUN"),
 }
-BEGIN: Final = "from weftwork.cli import main; main()"
+BEGIN: Final = "from weftwork import cli; getattr(cli, 'program', cli.main)()"  # as the script that pip installs
 
 
 def cpu_s(tree: Path, words: tuple[str, ...], kept: Path) -> float:

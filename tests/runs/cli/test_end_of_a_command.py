@@ -11,14 +11,14 @@ from typing import Final
 
 import pytest
 
-BEGIN: Final = "import sys, threading, time; from weftwork.cli import main; sys.argv = ['weftwork', *sys.argv[1:]];"
-AT_EXIT: Final = f"import atexit; atexit.register(print, 'asked for'); {BEGIN} main()"
+BEGIN: Final = "import sys, threading, time; from weftwork.cli import program; sys.argv = ['weftwork', *sys.argv[1:]];"
+AT_EXIT: Final = f"import atexit; atexit.register(print, 'asked for'); {BEGIN} program()"
 THREAD: Final = f"""
 {BEGIN}
 is_over = threading.Event()
 threading.Thread(target=lambda: (is_over.wait(), print("has worked"))).start()
 threading.Thread(target=lambda: (threading.main_thread().join(), is_over.set()), daemon=True).start()
-main()
+program()
 """
 PROFILER: Final = f"""
 {BEGIN}
@@ -26,7 +26,7 @@ import cProfile
 watch = cProfile.Profile()
 watch.enable()
 try:
-    main()
+    program()
 finally:
     watch.disable()
     print("measured")

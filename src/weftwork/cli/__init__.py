@@ -42,8 +42,6 @@ def main(arguments: list[str] | None = None) -> None:
 
     given = sys.argv[1:] if arguments is None else arguments
     code = stoppable(lambda: _exit_code(given), is_program=is_program)
-    if is_program:
-        gc.freeze()  # to look for cycles at the end of a process takes a tenth of a run, and helps nobody
     sys.exit(code)
 
 
@@ -71,9 +69,12 @@ def _leave(code: int) -> None:
     if is_at_work or sys.getprofile() is not None or sys.gettrace() is not None:
         return
     atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and not stream.closed:
-            stream.flush()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and not stream.closed:
+                stream.flush()
+    except OSError:  # whoever read has gone: Python says so as ever
+        return
     os._exit(code)
 
 

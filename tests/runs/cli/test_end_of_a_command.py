@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -49,3 +50,27 @@ def test_a_mistake_keeps_its_exit_code() -> None:
     assert done.returncode == 2
     assert done.stdout.splitlines() == ["asked for"]
     assert done.stderr
+
+
+PACKETS: Final = """
+schema: 3
+fabric: {topology: leaf-spine, leaves: 2, spines: 1, hosts_per_leaf: 2, link_rate: 100Gbps}
+transport: {congestion_control: dcqcn, load_balancing: ecmp}
+traffic: {pattern: permutation, size: 64KiB}
+"""
+
+
+@pytest.mark.parametrize("function", ["main", "program"])
+@pytest.mark.parametrize("fidelity", ["packet", "flow"])
+def test_nobody_but_the_command_speaks_at_the_end(function: str, fidelity: str, tmp_path: Path) -> None:
+    """Libraries report on standard error what is left when a process ends: NumPy, Arrow, Numba, DuckDB, nanobind."""
+    (tmp_path / "small.yaml").write_text(f"{PACKETS}engine: {{fidelity: {fidelity}}}\n", encoding="utf-8")
+    script = f"from weftwork.cli import {function}; {function}()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "run", "small.yaml", "--out", "run"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -68,7 +68,7 @@ def _leave(code: int) -> None:
     is_at_work = any(not thread.daemon for thread in threading.enumerate() if thread is not threading.current_thread())
     if is_at_work or sys.getprofile() is not None or sys.gettrace() is not None:
         return
-    atexit._run_exitfuncs()
+    atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing ends its processes
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and not stream.closed:

@@ -289,9 +289,7 @@ def _not_simulated(events: int, solves: int, *, has_losses: bool) -> dict[str, C
     return caveats_by_subject([Caveat(subject="engine.flow", kind="approximate", text=text)])
 
 
-def _raw_input(
-    engine_input: FlowInput, *, timeline_bins: int, tier_bins: int, has_details: bool
-) -> dict[str, object]:
+def _raw_input(engine_input: FlowInput, *, timeline_bins: int, tier_bins: int, has_details: bool) -> dict[str, object]:
     others = {
         "port_loss": engine_input.losses.port_loss,
         "loss_rules": engine_input.losses.rules,

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from weftwork.base.catalogue import Catalogue
+from weftwork.base.catalogue import Catalogue, Row
 from weftwork.base.caveat import Caveat
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.units import RATE, format_quantity
 from weftwork.spec.device import Ecn, Nic, Server, Switch
 from weftwork.spec.scenario.devices import NodeModel
-from weftwork.spec.training import Gpu
+from weftwork.spec.training import Gpu, ProductRates
 
 __all__ = [
     "GPUS", "LINKS", "NICS", "SERVERS", "SWITCHES", "gpu", "gpu_caveats", "is_custom_nic",
@@ -196,17 +196,21 @@ def server_gpu(name: str) -> str | None:
     return None if row is None or "gpu" not in row.figures else str(row.value("gpu"))
 
 
-def gpu(name: str, *, path: str = "training.gpu") -> Gpu:
+def gpu(
+    name: str, *, path: str = "training.gpu", rates: ProductRates = "best-shape", sustained_rate: float | None = None
+) -> Gpu:
     """The record of a GPU: rates of computing, reading and writing.
 
     Parameters
     ----------
     name : of the catalogue
     path : of the key that holds the name, for the error
+    rates : of dense products: of the best shape of a benchmark, or the median of many shapes times what training keeps
+    sustained_rate : what training keeps of a measured rate, in each format; None: the shares of the GPU's row
 
     Raises
     ------
-    ConfigError : no such GPU
+    ConfigError : no such GPU, or nobody has timed products of many shapes on it
 
     Examples
     --------
@@ -222,6 +226,17 @@ def gpu(name: str, *, path: str = "training.gpu") -> Gpu:
     )
     has_fp4 = "achieved_fp4_flops" in row.figures
     fp4 = row.value("achieved_fp4_flops") / row.value("fp4_dense_flops") if has_fp4 else FP4_SHARE * (fp8 or achieved)
+    if rates == "measured":
+        if "burst_bf16_flops" not in row.figures:
+            timed = sorted(other for other in GPUS if "burst_bf16_flops" in GPUS[other].figures)
+            text = f"found 'measured', but nobody has published times of products on '{name}'; {', '.join(timed)} have"
+            raise ConfigError(
+                "training", [Mistake(path=f"{path.rpartition('.')[0]}.rates", text=text, fix="best-shape")]
+            )
+        achieved, fp8, fp4 = (
+            kept / row.value(f"{format_}_dense_flops") for format_, kept in _sustained(row, sustained_rate).items()
+        )
+        fp8_low = None
     return Gpu(
         name=name,
         bf16_flops=peak,
@@ -239,12 +254,32 @@ def gpu(name: str, *, path: str = "training.gpu") -> Gpu:
     )
 
 
-def gpu_caveats(name: str) -> dict[str, Caveat]:
+def _sustained(row: Row, sustained_rate: float | None) -> dict[str, float]:
+    """Rates of products that training keeps, FLOP/s; a format that a GPU lacks runs as the next larger one."""
+    rates: dict[str, float] = {}
+    flops = 0.0
+    for format_ in ("bf16", "fp8", "fp4"):
+        if f"burst_{format_}_flops" in row.figures:
+            share = row.value(f"sustained_{format_}_share") if sustained_rate is None else sustained_rate
+            flops = row.value(f"burst_{format_}_flops") * share
+        rates[format_] = flops
+    return rates
+
+
+def gpu_caveats(
+    name: str, *, rates: ProductRates = "best-shape", sustained_rate: float | None = None
+) -> dict[str, Caveat]:
     """Caveats of a GPU's computing figures, by ``name.key``.
 
-    They are unverified or chosen figures; empty for an unknown name.
+    They are unverified or chosen figures, those of the rates of products that are used; empty for an unknown name.
     """
-    return _caveats(GPUS, name, _COMPUTING)
+    if rates == "best-shape":
+        return _caveats(GPUS, name, _COMPUTING)
+    used = {key for key in _COMPUTING if not key.startswith("achieved_")}
+    used |= {f"burst_{format_}_flops" for format_ in ("bf16", "fp8", "fp4")}
+    if sustained_rate is None:
+        used |= {f"sustained_{format_}_share" for format_ in ("bf16", "fp8", "fp4")}
+    return _caveats(GPUS, name, used)
 
 
 def switch_caveats(name: str) -> dict[str, Caveat]:

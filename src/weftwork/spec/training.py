@@ -25,6 +25,7 @@ __all__ = [
     "Parallelism",
     "PipelineSchedule",
     "Precision",
+    "ProductRates",
     "Recompute",
     "RecomputeModule",
     "Software",
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 Precision = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
+ProductRates = Literal["best-shape", "measured"]  # of a GPU: `weftwork.hardware.catalogue.gpu`
 PipelineSchedule = Literal["gpipe", "1f1b", "zb-h1", "dualpipe"]
 # Names of NVIDIA/Megatron-LM: --cuda-graph-scope (here `iteration` for full_iteration) and --recompute-modules.
 GraphModule = Literal["iteration", "attn", "mamba", "mlp", "moe_router", "moe_preprocess"]

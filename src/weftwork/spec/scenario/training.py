@@ -28,6 +28,7 @@ from weftwork.spec.scenario.kinds import (
     Whole,
 )
 from weftwork.spec.scenario.rows import REQUIRED, row
+from weftwork.spec.scenario.training_gpu import gpu_row, memory_row, rates_row, sustained_rate_row
 from weftwork.spec.scenario.workload import PLACEMENT_TEXT, PLACEMENTS, fragment_row
 from weftwork.spec.training import (
     LoraTarget,
@@ -37,6 +38,7 @@ from weftwork.spec.training import (
     Parallelism,
     PipelineSchedule,
     Precision,
+    ProductRates,
     Recompute,
     RecomputeModule,
     Software,
@@ -433,20 +435,10 @@ class TrainingSection(Record):
         text="Iterations that are simulated.",
         source="chosen: iterations are alike unless something happens",
     )
-    gpu: str | None = row(
-        "gpu",
-        NameOrFile(catalogue="gpu"),
-        absent="that of the server",
-        text="GPU of the catalogue.",
-        source="chosen: the server's",
-    )
-    memory_bytes: int | None = row(
-        "memory",
-        Measure(quantity=SIZE, low=1),
-        absent="that of the GPU",
-        text="Memory of a GPU that may be used; a plan that needs more is refused.",
-        source="chosen: all of it; the estimate is a formula, and recipes offload or compute again what it counts",
-    )
+    gpu: str | None = gpu_row()
+    rates: ProductRates = rates_row()
+    sustained_rate: float | None = sustained_rate_row()
+    memory_bytes: int | None = memory_row()
     software: DeviceChoice = row(
         "software",
         DeviceKind(record=Software, catalogue="software", head="name", unit="name"),

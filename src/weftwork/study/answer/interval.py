@@ -123,6 +123,9 @@ def spread_of(like: Likeness) -> MeasuredSpread:
     ----------
     like : what the time is a time of
     """
+    if like.rates != "best-shape":
+        basis = f"{_NOTHING}: published times were compared with runs at the rates of the best shape"
+        return MeasuredSpread(low=None, high=None, basis=basis, rows=0)
     kin = [row for row in scored_errors() if row.gpu == like.gpu and row.kind == like.kind]
     for differences, scale in product(_DIFFERENCES, _SCALES):
         rows = [row for row in kin if _is_within(like, row, scale) and not _differences(like, row) - set(differences)]

@@ -6,7 +6,7 @@ Leaves out: which measurements there are (`weftwork.data.scored`); which are nea
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from weftwork.hardware.catalogue import server_gpu
 from weftwork.study.prepare.workload import ROADS
 
 if TYPE_CHECKING:
-    from weftwork.spec.training import Gpu, Model, Parallelism, Software
+    from weftwork.spec.training import Gpu, Model, Parallelism, ProductRates, Software
     from weftwork.study.prepare.prepared import Prepared
 
 __all__ = ["DENSE", "EXPERTS", "LORA", "Likeness", "family", "likeness_of"]
@@ -47,6 +47,7 @@ class Likeness:
     gpus : of the job, or ranks of the collective
     precision, software : of training; empty for a collective
     size_bytes : of a collective, as nccl-tests counts it; 0 for training
+    rates : of dense products, of training
     """
 
     gpu: str
@@ -55,6 +56,7 @@ class Likeness:
     precision: str = ""
     software: str = ""
     size_bytes: int = 0
+    rates: ProductRates = "best-shape"
 
     @classmethod
     def of_training(cls, model: Model, plan: Parallelism, gpu: Gpu, software: Software) -> Likeness:
@@ -102,7 +104,7 @@ def likeness_of_training(prepared: Prepared) -> Likeness | None:
     if len(prepared.jobs) != 1:
         return None
     (job,) = prepared.jobs
-    return Likeness.of_training(job.model, job.plan, job.gpu, job.software)
+    return replace(Likeness.of_training(job.model, job.plan, job.gpu, job.software), rates=job.section.rates)
 
 
 def likeness_of_collective(prepared: Prepared) -> Likeness | None:

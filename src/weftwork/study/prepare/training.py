@@ -288,7 +288,7 @@ def training_setting(
     server = _server(fabric)
     what = _model(section.model, f"{path}.model")
     first, gpus = section.first_gpu or 0, section.gpus or fabric.gpus
-    chip = gpu(_gpu_name(section, server, path), path=f"{path}.gpu")
+    chip = _gpu(section, _gpu_name(section, server, path), path)
     calibration = calibration_of(scenario)
     made = _software(section, path, calibration)
     if made.exchange_multiprocessors >= chip.streaming_multiprocessors:
@@ -334,7 +334,7 @@ def _job(
     plan = section.parallelism(what)
     if section.data is None:
         plan = plan.model_copy(update={"data": gpus // (plan.tensor * plan.context * plan.pipeline)})
-    chip = gpu(_gpu_name(section, _server(fabric), path), path=f"{path}.gpu")
+    chip = _gpu(section, _gpu_name(section, _server(fabric), path), path)
     calibration = calibration_of(scenario)
     made = _software(section, path, calibration)
     refuse(
@@ -361,8 +361,8 @@ def _job(
         _refuse_endless(job, path)
     caveats = {
         **({} if section.model.endswith(".json") else model_caveats(what.name)),
-        **gpu_caveats(chip.name),
-        **software_caveats(made.name),
+        **gpu_caveats(chip.name, rates=section.rates, sustained_rate=section.sustained_rate),
+        **_software_caveats(section, made.name),
         **setting.figures_caveats,
         **assumed_sequence(section, what, path),
         **recipe_caveats(section, path),
@@ -386,10 +386,31 @@ def _job(
     return resolved
 
 
+def _gpu(section: TrainingSection, name: str, path: str) -> Gpu:
+    return gpu(name, path=f"{path}.gpu", rates=section.rates, sustained_rate=section.sustained_rate)
+
+
+# What is fitted or chosen beside the best shape of a benchmark, and is 1 beside measured rates of products
+_BESIDE_BEST_SHAPE: Final = ("matmul_efficiency", "fp8_efficiency")
+
+
 def _software(section: TrainingSection, path: str, calibration: Calibration | None) -> Software:
     """The preset with the scenario's fields and the fitted constants."""
     usual = software(section.software.model, path=f"{path}.software")
+    if section.rates == "measured":
+        fitted = [name for name in _BESIDE_BEST_SHAPE if calibration is not None and name in calibration.values]
+        if fitted:
+            text = f"the calibration has {' and '.join(fitted)}, which were fitted with the rates of the best shape"
+            raise ConfigError(path, [Mistake(path=f"{path}.rates", text=text, fix="best-shape")])
+        usual = usual.model_copy(update=dict.fromkeys(_BESIDE_BEST_SHAPE, 1.0))
     return calibrated_software(section.software.on(usual), section.software, calibration)
+
+
+def _software_caveats(section: TrainingSection, name: str) -> dict[str, Caveat]:
+    caveats = software_caveats(name)
+    if section.rates == "measured":
+        return {key: caveat for key, caveat in caveats.items() if key.rpartition(".")[2] not in _BESIDE_BEST_SHAPE}
+    return caveats
 
 
 def proposed_plan(section: TrainingSection, node: str, path: str) -> Settings | None:
@@ -406,7 +427,7 @@ def proposed_plan(section: TrainingSection, node: str, path: str) -> Settings | 
     name = section.gpu or server_gpu(node)
     try:
         what = _model(section.model, f"{path}.model")
-        chip = None if name is None else gpu(name, path=f"{path}.gpu")
+        chip = None if name is None else _gpu(section, name, path)
         made = _software(section, path, None)
     except ConfigError:
         return None

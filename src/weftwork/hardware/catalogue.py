@@ -43,6 +43,7 @@ _COMPUTING = {
     "memory_copy_bandwidth_bps", "flash_attention_share", "scan_flops", "streaming_multiprocessors",
 }  # fmt: skip
 FP4_SHARE = 0.84  # chosen: four bits lose of eight what eight lose of sixteen, Software.fp8_efficiency
+_NODE = ("nic", "nic_port_rate_bps", "rails", "gpu", "pod_link_rate_bps")  # of a node, beside its server
 _NVLINK = ("nvlink_raw_rate_bps", "nvlink_efficiency")  # their product is what a message gets
 
 
@@ -171,7 +172,7 @@ def node(name: str) -> NodeModel:
         fields["nvlink_rate_bps"] = round(row.value("nvlink_raw_rate_bps") * row.value("nvlink_efficiency"))
     return NodeModel(
         server=Server(name=name, **fields),
-        **{key: row.value(key) for key in ("nic", "nic_port_rate_bps", "rails") if key in row.figures},
+        **{key: row.value(key) for key in _NODE if key in row.figures},
     )
 
 
@@ -306,11 +307,21 @@ def nic_caveats(name: str) -> dict[str, Caveat]:
 def node_caveats(name: str) -> dict[str, Caveat]:
     """Caveats of a server, by ``name.key``.
 
-    They are unverified or chosen figures; empty for plain and unknown names.
+    They are unverified or chosen figures; empty for plain and unknown names. For a server whose GPUs are linked
+    pairwise also, by ``name``, that any two of them get the rate of all links of a GPU.
     """
     if name == "plain":
         return {}
-    return _caveats(SERVERS, name, {*Server.model_fields, *_NVLINK, "nic_port_rate_bps", "rails"})
+    used = {*Server.model_fields, *_NVLINK, "nic_port_rate_bps", "rails", "pod_link_rate_bps"}
+    found = _caveats(SERVERS, name, used)
+    row = SERVERS.get(name)
+    if row is None or "pair_rate_bps" not in row.figures:
+        return found
+    text = (
+        f"its GPUs are linked pairwise, {row.figures['pair_rate_bps'].text} between two of them; simulated as if a"
+        " switch joined them, so that groups of fewer GPUs than the server has are too fast"
+    )
+    return {name: Caveat(subject=name, kind="approximate", text=text), **found}
 
 
 def _caveats(catalogue: Catalogue, name: str, used: set[str]) -> dict[str, Caveat]:

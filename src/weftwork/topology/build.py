@@ -288,6 +288,8 @@ def _asked(  # noqa: PLR0913 - as `fabric_of`
     model, node_caveats = node_of(usual.get("node", "plain") if node is None else node)
     server = model.server
     switch = usual.get("switch", "plain") if switch is None else switch
+    if model.pod_link_rate_bps is not None:  # a chip of a pod has rates of its own, whatever the topology's are
+        usual = {**usual, "link_rate": model.nic_port_rate_bps, "fabric_rate": model.pod_link_rate_bps}
     link_rate_bps = usual.get("link_rate") if link_rate_bps is None else link_rate_bps
     fabric_rate_bps = usual.get("fabric_rate") if fabric_rate_bps is None else fabric_rate_bps
     link_rate_bps = model.nic_port_rate_bps if link_rate_bps is None else link_rate_bps

@@ -8,6 +8,7 @@ Leaves out: the models themselves; the floor that knows the hardware catalogue p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
@@ -15,6 +16,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, Field
 
+from weftwork.base.fix import Fix, Settings
 from weftwork.base.grammar import plural
 from weftwork.base.units import DURATION, LENGTH, RATE, SIZE
 from weftwork.spec.device import HashFunction, Nic, Record, Server, Switch
@@ -27,6 +29,7 @@ __all__ = [
     "NodeModel",
     "device_mistakes",
     "device_rows",
+    "gpu_mistake",
     "hash_mistakes",
     "user_key",
 ]
@@ -66,12 +69,41 @@ class NodeModel(Record):
     server : the record
     nic, nic_port_rate_bps : its NIC in the catalogue and the rate of a port; defaults of the links to hosts
     rails : leaves among which a rail-optimized fabric spreads its ports; 0: one for each GPU
+    gpu : of the catalogue, the one that it holds; None: any
+    pod_link_rate_bps : of a link between two chips of a pod; None: a server is no chip of a pod
     """
 
     server: Server = Server()
     nic: str = "plain"
     nic_port_rate_bps: int = 400_000_000_000  # IEEE 802.3bs
     rails: int = 0
+    gpu: str | None = None
+    pod_link_rate_bps: int | None = None
+
+
+def gpu_mistake(gpu: str, node: str, nodes: Mapping[str, NodeModel], *, node_key: str) -> tuple[str, Fix] | None:
+    """Find out whether a server holds a GPU; None where it does, and where nothing is known of the server.
+
+    Parameters
+    ----------
+    gpu, node : of the catalogues
+    nodes : servers of the catalogue by name
+    node_key : dotted key that names the server, such as ``fabric.node``
+
+    Returns
+    -------
+    what is wrong, and the nearest fix: another server of as many GPUs and NIC ports with this GPU, or this server's GPU
+    """
+    model = nodes.get(node)
+    if model is None or model.gpu is None or model.gpu == gpu:
+        return None
+    holders = [name for name, other in nodes.items() if other.gpu == gpu]
+    verb = "holds" if len(holders) == 1 else "hold"
+    others = f"{', '.join(holders)} {verb} '{gpu}', and " if holders else ""
+    text = f"found '{gpu}', wanted '{model.gpu}', the GPU of node '{node}'; {others}plain holds any GPU"
+    counts = model.server.gpus, model.server.nic_ports
+    alike = [name for name in holders if (nodes[name].server.gpus, nodes[name].server.nic_ports) == counts]
+    return text, Settings(((node_key, alike[0]),)) if alike else model.gpu
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

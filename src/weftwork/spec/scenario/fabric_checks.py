@@ -131,10 +131,18 @@ def _node_model(fabric: FabricSection, reader: Reader) -> NodeModel | None:
 
 
 def _take_from_node(fabric: FabricSection, model: NodeModel, reader: Reader, known: dict[str, Any]) -> None:
-    """Take link rate and NIC from the node if the user sets neither."""
-    if fabric.link_rate_bps is None and reader.is_sound("fabric.link_rate"):
-        known["link_rate_bps"] = model.nic_port_rate_bps
+    """Take link rates and NIC from the node where the user sets none.
+
+    The rates of a chip of a pod go before those of a topology, which are of one generation.
+    """
     lines = reader.places.lines
+    is_chip = model.pod_link_rate_bps is not None
+    if reader.is_sound("fabric.link_rate") and (
+        fabric.link_rate_bps is None or (is_chip and "fabric.link_rate" not in lines)
+    ):
+        known["link_rate_bps"] = model.nic_port_rate_bps
+    if is_chip and reader.is_sound("fabric.fabric_rate") and "fabric.fabric_rate" not in lines:
+        known["fabric_rate_bps"] = model.pod_link_rate_bps
     if "fabric.nic" not in lines or (fabric.nic.fields and "fabric.nic.model" not in lines):
         known["nic"] = fabric.nic.model_copy(update={"model": model.nic})
 

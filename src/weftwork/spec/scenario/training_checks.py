@@ -1,6 +1,7 @@
 """Checks of ``training``, ``jobs`` and ``stragglers``, and against the fabric.
 
-Fills in the GPUs of every job, its first one and its copies of the model, so that the record says who runs what.
+Fills in the GPUs of every job, its first one and its copies of the model, so that the record says who runs what. A GPU
+that the servers cannot hold is a mistake.
 Leaves out: what needs the model, such as heads that a degree must divide (`weftwork.workload.parallelism.refuse`).
 """
 
@@ -11,6 +12,7 @@ from typing import TypeVar
 from weftwork.base.fix import Settings
 from weftwork.base.grammar import plural
 from weftwork.spec.fidelities import FIDELITIES
+from weftwork.spec.scenario.devices import gpu_mistake
 from weftwork.spec.scenario.fabric import FabricSection
 from weftwork.spec.scenario.reader import Reader
 from weftwork.spec.scenario.training import Straggler, TrainingJobSection, TrainingSection
@@ -49,6 +51,7 @@ def check_training(section: TrainingSection, fabric: FabricSection, reader: Read
     if gpus is None and total is not None:
         gpus = max(total - first, 1)
     section = section.model_copy(update={"gpus": gpus, "first_gpu": first})
+    _on_the_node(section, "training", fabric, reader)
     return _in_the_fabric(_filled(section, "training", fabric, reader), "training", total, reader)
 
 
@@ -74,6 +77,7 @@ def check_jobs(
         first = after if job.first_gpu is None else job.first_gpu
         after = first + (gpus or 0)
         update = {"gpus": gpus, "first_gpu": first, "job": job.job or f"job{index}"}
+        _on_the_node(job, path, fabric, reader)
         filled = _filled(job.model_copy(update=update), path, fabric, reader)
         found.append(_in_the_fabric(filled, path, total, reader))
     if len(found) == len(jobs):
@@ -129,6 +133,15 @@ def _filled(section: _S, path: str, fabric: FabricSection, reader: Reader) -> _S
         text = f"found {section.data:,}, wanted {gpus // product:,}, so that {shown} x data = {plural(gpus, 'GPU')}"
         reader.wrong(f"{path}.data", text, _near_plan(section, path, fabric, reader))
     return section.model_copy(update={"data": gpus // product})
+
+
+def _on_the_node(section: TrainingSection, path: str, fabric: FabricSection, reader: Reader) -> None:
+    """Check that the servers hold the GPU of the section."""
+    if section.gpu is None or not reader.is_sound(f"{path}.gpu", "fabric.node", "fabric.node.model"):
+        return
+    key = "fabric.node.model" if "fabric.node.model" in reader.places.lines else "fabric.node"
+    if (mistake := gpu_mistake(section.gpu, fabric.node.model, reader.nodes, node_key=key)) is not None:
+        reader.wrong(f"{path}.gpu", *mistake)
 
 
 def _near_plan(section: TrainingSection, path: str, fabric: FabricSection, reader: Reader) -> Settings | None:

@@ -18,9 +18,10 @@ from weftwork.base.clock import NEVER_PS, SECOND_PS
 from weftwork.base.errors import ConfigError, Mistake
 from weftwork.base.grammar import plural
 from weftwork.engine.programs import walk
-from weftwork.hardware.catalogue import gpu, gpu_caveats, server_gpu
+from weftwork.hardware.catalogue import gpu, gpu_caveats, nodes, server_gpu
 from weftwork.spec.fidelities import FIDELITIES
 from weftwork.spec.job import Collect, Compute, Notify
+from weftwork.spec.scenario.devices import gpu_mistake
 from weftwork.spec.training import Gpu, Model, Parallelism, Software
 from weftwork.study.prepare.calibrated import (
     calibrated_figures,
@@ -527,6 +528,10 @@ def _server(fabric: Fabric) -> Server:
 
 def _gpu_name(section: TrainingSection, server: Server, path: str) -> str:
     if section.gpu is not None:
+        # a scenario refused it when it was read; a fabric of a file or of Python names its servers only here
+        if (mistake := gpu_mistake(section.gpu, server.name, nodes(), node_key="fabric.node")) is not None:
+            text, _ = mistake
+            raise ConfigError("training", [Mistake(path=f"{path}.gpu", text=text, fix=server_gpu(server.name))])
         return section.gpu
     name = server_gpu(server.name)
     if name is None:

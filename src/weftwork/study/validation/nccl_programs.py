@@ -90,6 +90,7 @@ PROGRAMS: Final[dict[str, NcclProgram]] = {
 _BY_PLAIN: Final = {name.replace("_", ""): made for name, made in PROGRAMS.items()}
 _NAME: Final = re.compile(r"\b([a-z]+(?:_[a-z]+)*?)(?:_test)?_perf(?:_mpi)?\b")
 _OTHER_BOARDS: Final = {"PCIE", "NVL", "MIG"}  # words of a device whose links are not those of the catalogue's GPU
+_DIE: Final = "DIE"  # of a GPU of several, which a device does not say
 MOST_HOST_GPUS: Final = 16  # chosen: an HGX-2 has 16; an NVLink domain of more spans hosts
 
 
@@ -119,12 +120,14 @@ def gpu_of_device(device: str) -> str | None:
     Examples
     --------
     >>> [gpu_of_device(name) for name in ("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 PCIe")]
-    ['h100', 'a100', None]
+    ['h100', 'a100', 'h100-pcie']
+    >>> gpu_of_device("NVIDIA A100-PCIE-40GB") is None
+    True
     """
     words = set(re.findall(r"[A-Z0-9]+", device.upper()))
-    if words & _OTHER_BOARDS:
-        return None
-    return next((name for name in GPUS if name.split("-")[0].upper() in words), None)
+    parts = {name: {*name.upper().split("-")} - {_DIE} for name in GPUS}
+    fitting = [name for name in GPUS if words & _OTHER_BOARDS <= parts[name] <= words]
+    return max(fitting, key=lambda name: len(parts[name]), default=None)
 
 
 def nodes_with(gpu: str | None, host_gpus: int) -> list[str]:

@@ -6,18 +6,19 @@ import pytest
 from helpers.gallery import Gallery
 
 import weftwork
-from weftwork.hardware.catalogue import GPUS, gpu
+from weftwork.hardware.catalogue import GPUS, SERVERS, gpu, server_gpu
 from weftwork.report.three_lines import three_lines
 
 NAME = "iteration_unmeasured_ps"
 
 
 def run(gallery: Gallery, chip: str, precision: str) -> weftwork.Run:
+    server = next(name for name in SERVERS if server_gpu(name) == chip)
     made: weftwork.Run = gallery.run(
         f"""\
 schema: 3
-fabric: {{topology: leaf-spine, node: dgx-h100, leaves: 1, spines: 1, hosts_per_leaf: 2}}
-training: {{model: llama-3-8b, gpus: 8, gpu: {chip}, data: 8, global_batch: 16, sequence: 8192, precision: {precision}}}
+fabric: {{topology: leaf-spine, node: {server}, leaves: 1, spines: 1, hosts_per_leaf: 2}}
+training: {{model: llama-3-8b, gpus: 8, data: 8, global_batch: 16, sequence: 8192, precision: {precision}}}
 engine: {{fidelity: flow}}
 """,
         what_if="none",

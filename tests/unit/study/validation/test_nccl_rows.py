@@ -36,7 +36,8 @@ def test_two_hosts_with_one_gpu_each_are_no_server_with_two_gpus() -> None:
     ("run", "asked", "line", "path", "words"),
     [
         (Written(), {"node": "dgx-a100"}, 6, "--node", "GPUs a100, but the text lists NVIDIA H100 80GB HBM3; servers"),
-        (Written(gpu="NVIDIA H100 PCIe"), {}, 6, "--node", "no server of the catalogue has it"),
+        (Written(gpu="NVIDIA A100-PCIE-40GB"), {}, 6, "--node", "no server of the catalogue has it"),
+        (Written(gpu="NVIDIA H100 PCIe"), {}, 6, "--node", "servers with it are pcie-h100"),
         (Written(gpu="NVIDIA A40"), {"node": None}, None, "--node", "lists NVIDIA A40, which no server"),
         (Written(), {"node": None}, None, "--node", "with NVIDIA H100 80GB HBM3: dgx-h100, p5, azure-nd-h100-v5"),
         (Written(), {"node": "dgx-h10"}, None, "--node", "found 'dgx-h10', wanted dgx-a100"),

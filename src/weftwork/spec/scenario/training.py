@@ -437,7 +437,7 @@ class TrainingSection(Record):
         "gpu",
         NameOrFile(catalogue="gpu"),
         absent="that of the server",
-        text="GPU of the catalogue.",
+        text="GPU of the catalogue. A server of the catalogue holds that of its row and no other; `plain` holds any.",
         source="chosen: the server's",
     )
     memory_bytes: int | None = row(

@@ -54,6 +54,11 @@ def test_a_pod_has_the_links_of_its_chips_and_not_those_of_the_generation_before
     assert sorted({int(rate) for rate in plain.links["rate_bps"]}) == [400 * 10**9, 2_400 * 10**9]
 
 
+def test_a_pod_of_two_dimensions_is_a_torus() -> None:
+    made = fabric_of(topology="torus", shape=(4, 4), node="tpu-v6e")
+    assert sorted({int(rate) for rate in made.links["rate_bps"]}) == [800 * 10**9, 3_200 * 10**9]
+
+
 def test_rates_that_the_user_sets_stay() -> None:
     keys = {**POD, "node": "tpu-v7", "fabric_rate": "100Gbps"}
     made = prepare({"fabric": {**keys, "link_rate": "600Gbps"}, "traffic": {"pattern": "permutation"}})

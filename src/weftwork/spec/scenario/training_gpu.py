@@ -21,7 +21,7 @@ def gpu_row() -> str | None:
         "gpu",
         NameOrFile(catalogue="gpu"),
         absent="that of the server",
-        text="GPU of the catalogue.",
+        text="GPU of the catalogue. A server of the catalogue holds that of its row and no other; `plain` holds any.",
         source="chosen: the server's",
     )
     return key

@@ -5,7 +5,8 @@ a cube are copper. Each of the 96 links at the faces of a cube goes to one of 48
 cubes make the slice. Without optical switches, cubes are cabled in fixed positions, and a slice is a block of cubes
 next to each other. A slice below one cube has no rings.
 Source: Jouppi et al., ISCA 2023, arXiv:2304.01433, section 2; cloud.google.com/tpu/docs/v4 for shapes and rates.
-Leaves out: the hosts of the chips and their data-centre network, and TPUs with two dimensions (v5e, v6e).
+Leaves out: the hosts of the chips and their data-centre network, and TPUs with two dimensions (v5e, v6e), whose pod is
+a torus. A chip of another generation is a node of the catalogue, which brings the rates of its links.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ FIXED: Final = {
 BESIDE: Final[dict[str, tuple[Any, ...]]] = {  # keys that no search looks for
     "recompute_every": (2, 3), "precision": ("fp8",), "bf16_first_layers": (1,), "gradients": ("bf16", "bf16+fp32"),
     "overlap": ({"data": 0.0}, {"tensor": 0.5}, {"expert": 0.6, "pipeline": 0.3}, {"data": 1.0, "context": 0.0}),
-    "prefetch": (False,), "offloaded_layers": (2, 6, 40), "sequence": (2048, 8192),
+    "context_exchange": ("all-to-all",), "prefetch": (False,), "offloaded_layers": (2, 6, 40), "sequence": (2048, 8192),
 }  # fmt: skip
 
 

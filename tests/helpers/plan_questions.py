@@ -58,6 +58,11 @@ def question(
 def searched(seed: int, folder: Path, *, gpus: Sequence[int] = FEW_GPUS, share_beside: float = 0.0) -> Searched | None:
     """What a search makes of a question; None where the user's own keys cannot be."""
     tree, fixed = question(seed, gpus=gpus, share_beside=share_beside)
+    return searched_tree(tree, fixed, folder, seed=seed)
+
+
+def searched_tree(tree: dict[str, Any], fixed: frozenset[str], folder: Path, *, seed: int = 0) -> Searched | None:
+    """What a search makes of a scenario; ``fixed`` are those of its keys that a search would vary."""
     file = folder / "question.yaml"
     file.write_text(yaml.dump(tree), encoding="utf-8")
     try:

@@ -27,7 +27,7 @@ FIXED: Final = {
 BESIDE: Final[dict[str, tuple[Any, ...]]] = {  # keys that no search looks for
     "recompute_every": (2, 3), "precision": ("fp8",), "bf16_first_layers": (1,), "gradients": ("bf16", "bf16+fp32"),
     "overlap": ({"data": 0.0}, {"tensor": 0.5}, {"expert": 0.6, "pipeline": 0.3}, {"data": 1.0, "context": 0.0}),
-    "prefetch": (False,), "offloaded_layers": (2, 6, 40), "sequence": (2048, 8192),
+    "context_exchange": ("all-to-all",), "prefetch": (False,), "offloaded_layers": (2, 6, 40), "sequence": (2048, 8192),
 }  # fmt: skip
 
 
@@ -58,6 +58,11 @@ def question(
 def searched(seed: int, folder: Path, *, gpus: Sequence[int] = FEW_GPUS, share_beside: float = 0.0) -> Searched | None:
     """What a search makes of a question; None where the user's own keys cannot be."""
     tree, fixed = question(seed, gpus=gpus, share_beside=share_beside)
+    return searched_tree(tree, fixed, folder, seed=seed)
+
+
+def searched_tree(tree: dict[str, Any], fixed: frozenset[str], folder: Path, *, seed: int = 0) -> Searched | None:
+    """What a search makes of a scenario; ``fixed`` are those of its keys that a search would vary."""
     file = folder / "question.yaml"
     file.write_text(yaml.dump(tree), encoding="utf-8")
     try:

@@ -66,6 +66,7 @@ def sections(draw: st.DrawFn) -> TrainingSection:
             "precision": precision,
             "gradients": draw(st.sampled_from(["bf16", "fp32"])),
             # Megatron-FSDP, which ZeRO 2 and 3 are, has one order
+            "context_exchange": draw(st.sampled_from([None, "all-to-all"])),
             "order": draw(st.sampled_from(["tp-cp-dp-pp", *(["tp-cp-pp-dp"] if zero < 2 else [])])),
             "balanced_ends": draw(st.booleans()),
             "overlap": overlap,
@@ -104,6 +105,7 @@ def keys_of(section: TrainingSection, trained: Model) -> dict[str, Any]:
     keys += ["recompute", "precision", "gradients", "order", "balanced_ends"]
     keys += ["quantised_weights"] if section.precision != "bf16" else []
     keys += ["layout"] if section.layout is not None else []
+    keys += ["context_exchange"] if section.context > 1 and section.context_exchange is not None else []
     outer = section.bf16_first_layers, section.bf16_last_layers
     keys += ["bf16_first_layers", "bf16_last_layers"] if any(outer) else []
     if section.recompute == "selective" and section.recompute_modules != ("core_attn",):

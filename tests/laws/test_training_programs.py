@@ -50,6 +50,7 @@ def plans(draw: st.DrawFn) -> Parallelism:
         tensor=tensor,
         data=data,
         context=context,
+        context_exchange=draw(st.sampled_from(["ring", "all-to-all"])),
         pipeline=pipeline,
         virtual_stages=virtual_stages,
         expert=expert,

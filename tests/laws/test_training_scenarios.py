@@ -66,7 +66,8 @@ def training_of(draw: random.Random, fabric: dict[str, Any], most: int) -> dict[
     names = list(MODELS)
     small = [name for name in names if any(size in name for size in ("7b", "8b", "1.7b", "3.6b", "20b", "13b", "nano"))]
     name = draw.choice(small if draw.random() < 0.7 else names)
-    has_experts = any(part in name for part in ("mixtral", "deepseek", "-a3b", "-a22b", "gpt-oss", "nemotron"))
+    mixtures = ("mixtral", "deepseek", "-a3b", "-a22b", "gpt-oss", "nemotron-3", "grok")
+    has_experts = any(part in name for part in mixtures)
     wild = draw.random() < 0.1  # nothing has to fit
     fits = [degree for degree in (1, 2, 3, 4, 8) if wild or most % degree == 0]
     tensor = draw.choice(fits)

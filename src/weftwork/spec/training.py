@@ -14,6 +14,7 @@ from pydantic import Field
 from weftwork.spec.device import Record, row
 
 __all__ = [
+    "ContextExchange",
     "DeltaNet",
     "Gpu",
     "GraphModule",
@@ -35,6 +36,8 @@ __all__ = [
 Precision = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
 ProductRates = Literal["best-shape", "measured"]  # of a GPU: `weftwork.hardware.catalogue.gpu`
 PipelineSchedule = Literal["gpipe", "1f1b", "zb-h1", "dualpipe"]
+# What context ranks exchange for attention: keys and values around a ring, or heads (Ulysses).
+ContextExchange = Literal["ring", "all-to-all"]
 # Names of NVIDIA/Megatron-LM: --cuda-graph-scope (here `iteration` for full_iteration) and --recompute-modules.
 GraphModule = Literal["iteration", "attn", "mamba", "mlp", "moe_router", "moe_preprocess"]
 Recompute = Literal["none", "selective", "operations", "full"]
@@ -300,6 +303,7 @@ class Parallelism(Record):
 
     tensor: int = Field(default=1, gt=0)
     context: int = Field(default=1, gt=0)
+    context_exchange: ContextExchange = "ring"
     pipeline: int = Field(default=1, gt=0)
     data: int = Field(default=1, gt=0)
     expert: int = Field(default=1, gt=0)
@@ -336,6 +340,11 @@ class Parallelism(Record):
     def ranks(self) -> int:
         """Number of GPUs."""
         return self.tensor * self.context * self.pipeline * self.data
+
+    @property
+    def exchanges_heads(self) -> bool:
+        """Whether context ranks exchange heads before and behind attention."""
+        return self.context > 1 and self.context_exchange == "all-to-all"
 
     @property
     def has_split_backward(self) -> bool:

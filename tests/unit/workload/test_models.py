@@ -35,6 +35,28 @@ def test_active_parameters_are_those_that_are_published(name: str) -> None:
     assert math.isclose(counted, MODELS[name].value("active_parameters"), rel_tol=0.012)
 
 
+@pytest.mark.parametrize(
+    ("name", "embeddings", "others"),
+    [
+        ("nemotron-4-15b", 3.2, 12.5),  # arXiv:2402.16819, section 2
+        ("nemotron-4-340b", 9.4, 331.6),  # arXiv:2406.11704, section 2.2
+        ("minitron-8b", 2.1, 6.2),  # arXiv:2407.14679
+    ],
+)
+def test_squared_relu_has_two_matrices(name: str, embeddings: float, others: float) -> None:
+    """An MLP with a gate would have half as many parameters again."""
+    counted = parameters(model(name))
+    assert (counted.embedding + counted.head) / 1e9 == pytest.approx(embeddings, abs=0.06)
+    assert (counted.attention + counted.dense) / 1e9 == pytest.approx(others, abs=0.06)
+    assert counted.total == counted.embedding + counted.head + counted.attention + counted.dense
+
+
+def test_a_quarter_of_grok_is_active() -> None:
+    """xAI, "Open release of Grok-1": 25 % of the weights are active on a given token."""
+    found = model("grok-1")
+    assert active_parameters(found) / parameters(found).total == pytest.approx(0.25, abs=0.02)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_layers_are_of_the_kinds_that_the_record_counts(name: str) -> None:
     found, kinds = model(name), layer_kinds(model(name))

@@ -31,6 +31,7 @@ from weftwork.spec.scenario.rows import REQUIRED, row
 from weftwork.spec.scenario.training_gpu import gpu_row, memory_row, rates_row, sustained_rate_row
 from weftwork.spec.scenario.workload import PLACEMENT_TEXT, PLACEMENTS, fragment_row
 from weftwork.spec.training import (
+    ContextExchange,
     LoraTarget,
     Model,
     ModulePrecision,
@@ -108,14 +109,18 @@ class OverlapSection(Record):
         f"{_MEGATRON}: --overlap-moe-expert-parallel-comm is off unless asked for",
     )  # fmt: skip
     context: float = _share(
-        "context", "keys and values between context ranks", 0.9, "chosen: ring attention hides most"
+        "context", "keys and values in a ring of context ranks", 0.9, "chosen: ring attention hides most"
     )
 
-    def resolved(self, virtual_stages: int) -> Overlap:
-        """Resolve the overlap for a number of virtual stages per pipeline stage."""
+    def resolved(self, virtual_stages: int, context_exchange: ContextExchange | None = None) -> Overlap:
+        """Resolve the overlap for a number of virtual stages per pipeline stage.
+
+        Attention waits for all of an exchange of heads, which therefore hides behind nothing.
+        """
         usual = PIPELINE_OVERLAP if virtual_stages > 1 else 0.0
         pipeline = usual if self.pipeline is None else self.pipeline
-        return Overlap(tensor=self.tensor, data=self.data, pipeline=pipeline, expert=self.expert, context=self.context)
+        context = 0.0 if context_exchange == "all-to-all" else self.context
+        return Overlap(tensor=self.tensor, data=self.data, pipeline=pipeline, expert=self.expert, context=context)
 
 
 AUTO_RECIPE: Final = "auto"
@@ -226,6 +231,14 @@ class TrainingSection(Record):
     )
     tensor: int = _degree("tensor", "Ranks that split every matrix.")
     context: int = _degree("context", "Ranks that split a sequence.")
+    context_exchange: ContextExchange | None = row(
+        "context_exchange",
+        Choice(options=get_args(ContextExchange)),
+        absent="ring",
+        text="What context ranks exchange for attention: keys and values in a ring, or heads by all-to-alls before and"
+        " behind it (Ulysses).",
+        source=f"Jacobs et al., arXiv:2309.14509, section 3; {_MEGATRON}: --cp-comm-type, by default p2p",
+    )
     pipeline: int = _degree("pipeline", "Stages that split the layers.")
     data: int | None = row(
         "data",
@@ -501,6 +514,7 @@ class TrainingSection(Record):
             {
                 "tensor": self.tensor,
                 "context": self.context,
+                "context_exchange": self.context_exchange or "ring",
                 "pipeline": self.pipeline,
                 "data": self.data or 1,
                 "expert": self.expert,
@@ -531,7 +545,7 @@ class TrainingSection(Record):
                 "lora_targets": lora.targets or (),
                 "has_balanced_ends": self.balanced_ends,
                 "order": self.order,
-                "overlap": self.overlap.resolved(self.virtual_stages),
+                "overlap": self.overlap.resolved(self.virtual_stages, self.context_exchange),
             }
         )
 

@@ -232,11 +232,12 @@ def feasible_plans(space: Space, spread: Iterable[Degrees], memories: ManyMemori
     """
     known = memories or ManyMemories(model=space.model, has_flash_attention=space.has_flash_attention)
     section = space.section
+    exchange = section.context_exchange
     rows = [{**degrees, **rest} for degrees in spread for rest in _rest(space, degrees)]
     plans = PlanColumns.of(
         [{_COLUMNS.get(key, key): value for key, value in row.items()} for row in rows],
         base=section.parallelism(space.model),
-        overlaps=(section.overlap.resolved(1), section.overlap.resolved(2)),
+        overlaps=(section.overlap.resolved(1, exchange), section.overlap.resolved(2, exchange)),
         prefetches=section.prefetches(3),
     )
     plans = _without_misfits(space, plans)

@@ -110,6 +110,11 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
                     source="pytorch/torchtitan, torchtitan/distributed/parallel_dims.py",
                     note="meshes are pp, dp, cp, tp from the outside",
                 ),
+                "context_exchange": Ability(
+                    values=("ring",),
+                    source=f"{_TITAN}, context_parallel_rotate_method",
+                    note="keys and values go around by all-to-all or all-gather, heads stay",
+                ),
                 "expert_tensor": Ability(values=(1,), source=_TITAN, note="there is no key for it"),
                 "recompute": Ability(
                     values=("none", "operations", "full"),

@@ -144,6 +144,12 @@ def _of_training(scenario: Scenario) -> Iterator[tuple[str, str]]:
         if job.prefetch and job.overlap.data == 0:
             text = f"changes no time, only memory: gathers hide nothing unless {path}.overlap.data is above 0"
             yield f"{path}.prefetch", text
+        if job.context == 1:
+            text = f"changes nothing: {path}.context is 1, so nothing is exchanged"
+            yield f"{path}.context_exchange", text
+        elif job.context_exchange == "all-to-all":
+            text = f"changes nothing: attention waits for all heads of {path}.context_exchange all-to-all"
+            yield f"{path}.overlap.context", text
         for degree in _DEGREES:
             if getattr(job, degree) == 1:
                 text = f"changes nothing: {path}.{degree} is 1, so there is nothing to hide"

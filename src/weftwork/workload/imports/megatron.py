@@ -23,7 +23,13 @@ from weftwork.workload.imports.argument_reader import ArgumentReader
 from weftwork.workload.imports.megatron_arguments import READ
 from weftwork.workload.imports.megatron_keys import KeyValue, ScenarioKeys, value_text
 from weftwork.workload.imports.megatron_model import MODEL_ARGUMENTS, ModelFound, find_model
-from weftwork.workload.imports.megatron_modules import read_bf16_layers, read_layout, read_recomputation, read_software
+from weftwork.workload.imports.megatron_modules import (
+    read_bf16_layers,
+    read_context_exchange,
+    read_layout,
+    read_recomputation,
+    read_software,
+)
 from weftwork.workload.imports.megatron_words import Launch, launch_in_script
 from weftwork.workload.imports.shell import without_value
 
@@ -272,6 +278,7 @@ class _ScenarioKeys(ScenarioKeys):
         ):
             found[key] = self.reader.whole(argument, 1) or 1
             self.put(f"training.{key}", found[key], argument)
+        read_context_exchange(self, found["context"])
         tensor = found["tensor"]
         own = self.reader.whole("--expert-tensor-parallel-size")
         has_experts = bool(self.reader.whole("--num-experts", 0, low=0))

@@ -58,6 +58,7 @@ READ: Final[Mapping[str, Kind]] = MappingProxyType(
         "--attention-dropout": "share",
         "--hidden-dropout": "share",
         "--recompute-modules": "words",
+        "--cp-comm-type": "words",
         "--cuda-graph-scope": "words",
         "--cuda-graph-modules": "words",
     }
@@ -194,8 +195,8 @@ _GROUPS: Final[Mapping[str, str]] = {
         --optimizer --optimizer-cpu-offload --optimizer-offload-fraction --use-precision-aware-optimizer
         --main-grads-dtype --main-params-dtype --exp-avg-dtype --exp-avg-sq-dtype --cpu-offloading-num-layers
     """,
-    f"{CHANGES_TIME}context ranks pass keys and values on in a ring": """
-        --cp-comm-type --hierarchical-context-parallel-sizes
+    f"{CHANGES_TIME}context ranks exchange keys and values, or heads, in one step": """
+        --hierarchical-context-parallel-sizes
     """,
     f"{CHANGES_TIME}groups of micro batches are as many as there are stages": """
         --microbatch-group-size-per-virtual-pipeline-stage
@@ -220,7 +221,6 @@ ANYWAY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "--optimizer": ("adam",),
         "--recompute-method": ("uniform",),
         "--recompute-num-layers": ("1",),
-        "--cp-comm-type": ("p2p",),
         "--main-grads-dtype": ("fp32",),
         "--main-params-dtype": ("fp32",),
         "--exp-avg-dtype": ("fp32",),

@@ -28,6 +28,7 @@ __all__ = ["ABILITIES", "EXCLUSIONS", "lacking"]
 _ARGUMENTS: Final = "NVIDIA/Megatron-LM, megatron/training/arguments.py"
 _GUIDE: Final = "docs.nvidia.com/megatron-core, 0.18.1, user-guide/parallelism-guide"
 _CONFIG: Final = "NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py"
+_ENGINE: Final = "NVIDIA/TransformerEngine, pytorch/attention/dot_product_attention/context_parallel.py"
 _LAYOUT: Final = "NVIDIA/Megatron-LM, megatron/core/transformer/pipeline_parallel_layer_layout.py"
 _ORDER: Final = "tp-cp-dp-pp"
 
@@ -96,6 +97,13 @@ def _parts_predictions(_: Model, plans: PlanColumns) -> NDArray[np.bool_]:
     return np.array(answers, bool)[which] if answers else np.zeros(0, bool)
 
 
+def _parts_key_heads(model: Model, plans: PlanColumns) -> NDArray[np.bool_]:
+    if plans.base.context_exchange == "ring" or model.latent_attention is not None:
+        return np.zeros(len(plans), bool)
+    excluded: NDArray[np.bool_] = model.key_value_heads % (plans.column("tensor") * plans.column("context")) != 0
+    return excluded & (plans.column("context") > 1)
+
+
 def _divided_stages(model: Model, plan: Parallelism) -> Mapping[str, Any]:
     """The most virtual stages below those of a plan, else the most stages, that Megatron-LM can write."""
     for virtual_stages in range(plan.virtual_stages, 0, -1):
@@ -108,6 +116,14 @@ def _divided_stages(model: Model, plan: Parallelism) -> Mapping[str, Any]:
 
 
 EXCLUSIONS: Final = (
+    Exclusion(
+        keys=("context_exchange", "context", "tensor"),
+        text="Transformer Engine exchanges heads of keys and values in whole parts alone, without copies: tensor x"
+        " context divides them",
+        source=f"{_ENGINE} (AttnFuncWithCPAndQKVOA2A, commit 015d2257)",
+        holds=_parts_key_heads,
+        remedy=lambda _model, _plan: {"context_exchange": "ring"},
+    ),
     Exclusion(
         keys=("order", "zero"),
         text=f"Megatron-FSDP, which ZeRO 2 and 3 are, has the order {_ORDER} alone",

@@ -1,6 +1,6 @@
 """Arguments of Megatron-LM about single modules and layers.
 
-They set recomputation, layouts, numbers, graphs and experts.
+They set recomputation, exchange between context ranks, layouts, numbers, graphs and experts.
 Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (commit 000c4ac2) and, for what is newer,
 megatron/core/transformer/transformer_config.py (commit 002526d8), for names, words and defaults.
 Leaves out: graphs of a whole mixture of experts, which need a fixed number of tokens for each expert.
@@ -14,6 +14,7 @@ from weftwork.base.errors import ConfigError
 from weftwork.base.grammar import plural
 from weftwork.base.nearest import nearest
 from weftwork.spec.training import GraphModule, RecomputeModule
+from weftwork.workload.imports.reasons import CHANGES_TIME
 from weftwork.workload.imports.shell import without_value
 from weftwork.workload.parallelism.layout_text import layout_parts
 from weftwork.workload.recipes.catalogue import DEEPEP_MULTIPROCESSORS, EXPERT_STREAMS, exchange_share
@@ -21,9 +22,12 @@ from weftwork.workload.recipes.catalogue import DEEPEP_MULTIPROCESSORS, EXPERT_S
 if TYPE_CHECKING:
     from weftwork.workload.imports.megatron_keys import ScenarioKeys
 
-__all__ = ["read_bf16_layers", "read_layout", "read_recomputation", "read_software"]
+__all__ = ["read_bf16_layers", "read_context_exchange", "read_layout", "read_recomputation", "read_software"]
 
 _OTHER_MODULES: Final = ("mhc", "gdn", "gdn_norm_out")  # of Megatron-LM, without a key
+# Words of --cp-comm-type (transformer_config.py, cp_comm_type); an all-gather brings the bytes of a ring
+_EXCHANGES: Final = {"p2p": "ring", "all_gather": "ring", "a2a": "all-to-all", "a2a+p2p": None}
+_EXCHANGE: Final = "--cp-comm-type"
 _LAYOUT: Final = "--pipeline-model-parallel-layout"
 _SCOPES: Final = ("--cuda-graph-scope", "--cuda-graph-modules")  # the later name last
 _SWITCHES: Final = ("--enable-cuda-graph", "--external-cuda-graph")  # as --cuda-graph-impl had it before
@@ -61,6 +65,24 @@ def read_recomputation(keys: ScenarioKeys) -> None:
         if others := tuple(word for word in words if word not in known):
             keys.note("--recompute-modules", _no_key(others))
     keys.put("training.recompute", granularity or "none", "--recompute-granularity", "--recompute-activations")
+
+
+def read_context_exchange(keys: ScenarioKeys, ranks: int) -> None:
+    """Read what context ranks exchange.
+
+    Parameters
+    ----------
+    keys : of the scenario
+    ranks : that split a sequence
+    """
+    kinds = {_EXCHANGES[word] for word in _words(keys, _EXCHANGE, tuple(_EXCHANGES))}
+    if ranks == 1:
+        if keys.reader.has(_EXCHANGE):
+            keys.read[_EXCHANGE] = "nothing: one rank has the whole sequence"
+    elif len(kinds) == 1 and None not in kinds:
+        keys.put("training.context_exchange", kinds.pop() or "", _EXCHANGE)
+    elif kinds:
+        keys.reader.ignored[_EXCHANGE] = f"{CHANGES_TIME}all layers exchange keys and values in a ring"
 
 
 def _no_key(words: tuple[str, ...]) -> str:

@@ -108,6 +108,7 @@ def _parallel(section: TrainingSection, model: Model, plan: Parallelism) -> list
     words += ["--pipeline-model-parallel-size", str(section.pipeline)]
     if section.context > 1:
         words += ["--context-parallel-size", str(section.context)]
+        words += ["--cp-comm-type", "a2a"] if plan.exchanges_heads else []
     if model.experts:
         words += ["--expert-model-parallel-size", str(section.expert)]
         words += ["--expert-tensor-parallel-size", str(section.expert_tensor)]

@@ -249,7 +249,8 @@ def _gpt2(keys: _Keys) -> dict[str, Any]:
     return {**body, "ffn": keys.whole("n_inner", "intermediate_size", default=4 * body["hidden"])}
 
 
-def _gpt_neox(keys: _Keys) -> dict[str, Any]:
+def _plain_mlp(keys: _Keys) -> dict[str, Any]:
+    """Attention and an MLP of two matrices in every layer: GPT-NeoX, and Nemotron with its squared ReLU."""
     return {**_body(keys, is_gated=False, is_tied=False), "ffn": keys.whole("intermediate_size")}
 
 
@@ -302,6 +303,16 @@ def _mixtral(keys: _Keys) -> dict[str, Any]:
     body = _body(keys, is_gated=True, is_tied=False)
     experts = _experts(keys, ("num_local_experts",), ("intermediate_size",))
     return {**body, "ffn": 0, **experts, "expert_layers": body["layers"], **_all_windows(keys, body["layers"])}
+
+
+def _grok(keys: _Keys) -> dict[str, Any]:
+    """Experts in every layer.
+
+    Published files bound scores of attention and scale embeddings, which changes no shape.
+    """
+    body = _body(keys, is_gated=True, is_tied=True)
+    experts = _experts(keys, ("num_experts", "num_local_experts"), ("moe_intermediate_size", "intermediate_size"))
+    return {**body, "ffn": 0, **experts, "expert_layers": body["layers"]}
 
 
 def _experts(keys: _Keys, number: tuple[str, ...], width: tuple[str, ...]) -> dict[str, Any]:
@@ -456,7 +467,7 @@ def _gpt_oss(keys: _Keys) -> dict[str, Any]:
     }
 
 
-def _nemotron(keys: _Keys) -> dict[str, Any]:
+def _hybrid(keys: _Keys) -> dict[str, Any]:
     body = _body(keys, is_gated=False, is_tied=False)
     pattern = keys.tree.get("hybrid_override_pattern")
     if pattern is None and keys.tree.get("layers_block_type"):
@@ -540,6 +551,8 @@ ARCHITECTURES: Final[Mapping[str, Callable[[_Keys], dict[str, Any]]]] = {
     "llama4_text": _llama4,
     "gpt_oss": _gpt_oss,
     "gpt2": _gpt2,
-    "gpt_neox": _gpt_neox,
-    "nemotron_h": _nemotron,
+    "gpt_neox": _plain_mlp,
+    "nemotron": _plain_mlp,
+    "nemotron_h": _hybrid,
+    "grok-1": _grok,
 }

@@ -33,6 +33,7 @@ from weftwork.workload.models.size import (
     prediction_share,
     state_space_parameters,
 )
+from weftwork.workload.parallelism.exchanged_heads import exchanged_values
 from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import Unit, alike_stages, counted_units, held_units, recomputation
 from weftwork.workload.parallelism.offloading import offloaded_counts
@@ -503,6 +504,21 @@ class _GpuShare:
 
     def _attention_bytes(self, again: frozenset[RecomputeModule]) -> float:
         """Bytes of queries, keys, values, and the input of the output product."""
+        exchanged = 0.0 if "core_attn" in again else self._exchanged_bytes()
+        return exchanged + self._unexchanged_bytes(again)
+
+    def _exchanged_bytes(self) -> float:
+        """Bytes that an exchange of heads adds: copies of keys and values, and the result before it is sent back."""
+        model, plan = self.model, self.plan
+        if not plan.exchanges_heads:
+            return 0.0
+        values, copies = exchanged_values(model, plan), 0.0
+        if model.latent_attention is None:
+            copies = 2 * (values.key - model.head_dim * model.key_value_heads / plan.tensor)
+        return 2 * plan.tokens * (values.result + copies)
+
+    def _unexchanged_bytes(self, again: frozenset[RecomputeModule]) -> float:
+        """Bytes of attention where every rank keeps its own tokens."""
         model, given = self.model, INPUT_BYTES[self.plan.precision]
         latent = model.latent_attention
         if latent is None:

@@ -23,6 +23,7 @@ from weftwork.base.grammar import plural
 from weftwork.spec.training import Gpu, LoraTarget, Model, ModulePrecision, Parallelism, RecomputeModule
 from weftwork.workload.models.adapters import PARTS, every_adapter, lora_targets
 from weftwork.workload.models.size import layer_kinds, parameters
+from weftwork.workload.parallelism.exchanged_heads import head_misfit
 from weftwork.workload.parallelism.groups import groups
 from weftwork.workload.parallelism.layout import virtual_stages_of
 from weftwork.workload.parallelism.memory import (
@@ -62,7 +63,7 @@ _DEGREES: Final = ("tensor", "context", "pipeline")
 _REMEDIES: Final[dict[str, tuple[str, ...]]] = {
     "data": _DEGREES,
     "tensor": ("tensor", "context"),
-    "context": ("context",),
+    "context": ("context", "context_exchange"),
     "pipeline": ("pipeline", "virtual_stages"),
     "virtual_stages": ("virtual_stages", "pipeline", "schedule"),
     "schedule": ("schedule", "pipeline"),
@@ -291,7 +292,10 @@ def _batch(plan: Parallelism) -> Iterator[Refusal]:
         )
 
 
-def _sequence(plan: Parallelism) -> Iterator[Refusal]:
+def _sequence(model: Model, plan: Parallelism) -> Iterator[Refusal]:
+    misfit = head_misfit(model, plan)
+    if misfit is not None:
+        yield Refusal(key="context", text=misfit)
     if plan.context > 1 and plan.sequence % (2 * plan.context):
         text = (
             f"found {plan.context}, wanted half a divisor of the {plural(plan.sequence, 'token')}: a rank has two "
@@ -442,7 +446,7 @@ _RULES: Final[tuple[tuple[tuple[str, ...], _Rule], ...]] = (
         lambda given, plan: _pipeline(given.model, plan),
     ),
     (("pipeline", "virtual_stages", "schedule", "data", "micro_batch"), lambda _, plan: _batch(plan)),
-    (("tensor", "context"), lambda _, plan: _sequence(plan)),
+    (("tensor", "context"), lambda given, plan: _sequence(given.model, plan)),
     ((), lambda given, plan: _precision(given.gpu, plan)),
     (("zero",), lambda _, plan: _gradients(plan)),
     (("recompute",), lambda given, plan: _modules(given.model, plan)),
@@ -539,6 +543,8 @@ def _steps(given: PlanLimits, plan: Parallelism, key: str) -> Iterator[tuple[flo
             yield from ((1.0, "fp8"), (2.0, "bf16"))
         case "schedule":
             yield 1.0, "1f1b"
+        case "context_exchange":
+            yield 1.0, "ring"
         case "layout" | "recompute_modules" | "module_precision" | "bf16_first_layers" | "bf16_last_layers":
             yield 1.0, Parallelism.model_fields[key].default
         case "is_sequence_parallel":

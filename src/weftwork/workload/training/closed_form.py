@@ -196,6 +196,7 @@ def _alike(plan: Parallelism, calls: Communication) -> tuple[object, ...]:
     return (
         plan.micro_batch,
         plan.sequence,
+        plan.context_exchange,
         plan.is_sequence_parallel,
         plan.recompute,
         plan.recompute_modules,

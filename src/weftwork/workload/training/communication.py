@@ -2,10 +2,11 @@
 
 Sizes of one micro batch of b sequences of s tokens, h hidden, t tensor ranks, c context ranks, n = b s / c tokens:
 tensor: all-reduce of 2 n h bytes for each half of a layer and pass, or all-gather and reduce-scatter of them with
-sequence parallelism; context: all-gather of keys and values, backward both ways; experts: two all-to-alls of
+sequence parallelism; context: all-gather of keys and values, backward both ways, or (Ulysses) all-to-alls of queries,
+keys, values and result, 2 n h / t bytes each where every head has keys of its own; experts: two all-to-alls of
 2 n k h / t bytes for each pass, k experts a token; pipeline: 2 n h / t bytes between stages.
 Source: Narayanan et al., arXiv:2104.04473, section 3; Korthikanti et al., arXiv:2205.05198, section 4.2; Llama 3,
-arXiv:2407.21783, section 3.3.2 (all-gather of keys and values).
+arXiv:2407.21783, section 3.3.2 (all-gather of keys and values); Jacobs et al., arXiv:2309.14509 (Ulysses).
 Leaves out: tokens that are spread unevenly over experts; formats of tokens on the wire other than bfloat16.
 """
 
@@ -24,6 +25,7 @@ from weftwork.workload.collectives.cost import CollectiveCost, collective_cost
 from weftwork.workload.collectives.figures import CollectiveFigures
 from weftwork.workload.collectives.protocols import software as protocol_latencies
 from weftwork.workload.models.size import LayerKind
+from weftwork.workload.parallelism.exchanged_heads import exchanged_values
 from weftwork.workload.parallelism.groups import Groups, groups
 from weftwork.workload.training.exchange import ExchangeShares, deduplicated
 
@@ -162,13 +164,16 @@ class Communication:
         return (self._tensor("reduce-scatter" if self.plan.is_sequence_parallel else "all-reduce"),)
 
     def context(self, *, backward: bool) -> tuple[TimedCollective, ...]:
-        """Calls that exchange keys and values beside attention.
+        """Calls that attention waits for: keys and values of all ranks, or heads of all tokens.
 
-        In the backward pass they are gathered again and their gradients added.
+        In the backward pass keys and values are gathered again and their gradients added; heads are those of the
+        result's gradient.
         """
         plan, model = self.plan, self.model
         if plan.context == 1:
             return ()
+        if plan.exchanges_heads:
+            return self._result_exchange if backward else self._head_exchange
         latent = model.latent_attention
         if latent is None:
             width = 2 * model.key_value_heads * model.head_dim
@@ -177,6 +182,25 @@ class Communication:
         size = VALUE_BYTES * self.tokens * width // plan.tensor * plan.context
         operations = ("all-gather", "reduce-scatter") if backward else ("all-gather",)
         return tuple(self.call(operation, self.groups.context, CONTEXT, size, "context") for operation in operations)
+
+    def context_back(self, *, backward: bool) -> tuple[TimedCollective, ...]:
+        """Calls that give the results of attention, or its gradients, back to the ranks of their tokens."""
+        if not self.plan.exchanges_heads:
+            return ()
+        return self._head_exchange if backward else self._result_exchange
+
+    @cached_property
+    def _head_exchange(self) -> tuple[TimedCollective, ...]:
+        values = exchanged_values(self.model, self.plan)
+        return tuple(map(self._of_heads, (values.query, values.key, values.value)))
+
+    @cached_property
+    def _result_exchange(self) -> tuple[TimedCollective, ...]:
+        return (self._of_heads(exchanged_values(self.model, self.plan).result),)
+
+    def _of_heads(self, values: int) -> TimedCollective:
+        """The all-to-all of some values of each token between context ranks."""
+        return self.call("all-to-all", self.groups.context, CONTEXT, VALUE_BYTES * self.tokens * values, "context")
 
     @cached_property
     def exchange(self) -> tuple[TimedCollective, ...]:

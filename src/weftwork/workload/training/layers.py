@@ -40,6 +40,7 @@ from weftwork.workload.models.size import (
     prediction_share,
     state_space_parameters,
 )
+from weftwork.workload.parallelism.exchanged_heads import exchanged_values
 from weftwork.workload.parallelism.layout import Unit
 from weftwork.workload.training.kernels import RESULT_BYTES, Kernels
 from weftwork.workload.training.unit_times import Half, UnitWork
@@ -60,6 +61,10 @@ ACTIVATION_BACKWARD: Final = 1.6  # times the bytes forward
 CAST_BYTES: Final[dict[Precision, float]] = {"bf16": 0.0, "fp8": 5.5, "mxfp8": 4.3, "nvfp4": 6.4}
 ROTATION_BYTES: Final = 4  # of queries and keys: read and written
 ATTENTION_CAST_BYTES: Final = 3  # of queries, keys and values, backward of the output's gradient: read 2, written 1
+# Of a value of an exchange of heads: put in the order of ranks before it, in that of tokens behind it, or the reverse.
+# Source: NVIDIA/TransformerEngine, pytorch/attention/dot_product_attention/context_parallel.py (A2A communication)
+EXCHANGED_BYTES: Final = 8
+EXCHANGED_KERNELS: Final = 2 * 4  # of queries, keys, values and results
 PERMUTE_BYTES: Final = 8  # of tokens to experts and back, once
 # NCCL's all-to-all has a permutation of all tokens in front of the one by local expert, DeepEP and HybridEP do that one
 # in their kernels: NVIDIA/Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization, section 2.1.1
@@ -334,18 +339,26 @@ class _Shapes:
         if self.kernels.software.has_fp8_attention and plan.precision != "bf16":
             moved += ATTENTION_CAST_BYTES * tokens * (key * (heads + keys) + value * keys)
             moved_backward += ATTENTION_CAST_BYTES * tokens * value * heads
-        again: list[tuple[RecomputeModule, float]] = [("core_attn", core[0])]
+        operations = 2
+        exchanged_s = 0.0
+        if plan.exchanges_heads:
+            exchanged = EXCHANGED_BYTES * tokens * exchanged_values(model, plan).total
+            moved, moved_backward, operations = moved + exchanged, moved_backward + exchanged, 2 + EXCHANGED_KERNELS
+            exchanged_s = self.kernels.memory_s(exchanged, EXCHANGED_KERNELS)
+        again: list[tuple[RecomputeModule, float]] = [("core_attn", core[0] + exchanged_s)]
         if up:
             again.append(("mla_up_proj", sum(map(self._forward_s, up))))
         second_s = 0.0
         if latent is None:  # of queries, keys, values and result the second and the fourth
             second_s = self._forward_s(matrices[0]) * key * keys / matrices[0].columns + self._forward_s(matrices[1])
-        return self._half(matrices, moved, moved_backward, (2, 2), core=core, again=again, second_s=second_s)
+        kernels = (operations, operations)
+        return self._half(matrices, moved, moved_backward, kernels, core=core, again=again, second_s=second_s)
 
     def _core(self, kind: LayerKind, heads: float, key: int, value: int) -> tuple[float, float]:
         """Attention proper, forward and backward."""
         plan, model, kernels = self.plan, self.model, self.kernels
-        rows = plan.sequence / plan.context
+        ranks = plan.context if plan.exchanges_heads else 1  # that have all tokens of some heads
+        heads, rows = heads / ranks, plan.sequence * ranks / plan.context
         if kernels.software.has_flash_attention:
             seen = attended_tokens(model, kind, plan.sequence)
             flops = 2.0 * plan.micro_batch * heads * rows * seen * (key + value)
@@ -367,7 +380,8 @@ class _Shapes:
         plan, model = self.plan, self.model
         if kind.mixer not in {"attention", "window"} or self.kernels.software.has_flash_attention:
             return False
-        is_group = model.heads // plan.tensor * plan.micro_batch % SOFTMAX_GROUP == 0
+        heads = model.heads // (plan.tensor * plan.context if plan.exchanges_heads else plan.tensor)
+        is_group = heads * plan.micro_batch % SOFTMAX_GROUP == 0
         return not is_group or plan.sequence not in SOFTMAX_ROWS
 
     def _state_space(self) -> Half:

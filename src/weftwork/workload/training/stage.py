@@ -150,12 +150,15 @@ class UnitOperations:
     def _again(self, unit: Unit, work: UnitWork) -> list[Operation]:
         """Recomputation of a part of a unit.
 
-        A mixture of experts exchanges its tokens once more.
+        A mixture of experts exchanges its tokens once more, and attention its heads.
         """
         exchanges = self._has_experts_again(unit)
         again_s = sum(self._half_again_s(unit, half) for name, half in work.halves if not (exchanges and name == "mlp"))
         again_ps = duration_ps(again_s)
-        found: list[Operation] = [Compute(duration_ps=again_ps, label=label("recompute"))] if again_ps else []
+        heads, results = self._heads_again(unit)
+        found: list[Operation] = in_turn(heads, 1 - self.plan.overlap.context)
+        found += [Compute(duration_ps=again_ps, label=label("recompute"))] if again_ps else []
+        found += in_turn(results, 1 - self.plan.overlap.context)
         if exchanges:
             hidden = self.plan.overlap.expert  # nothing is there to compute beside it
             calls = self.communication.exchange
@@ -164,6 +167,17 @@ class UnitOperations:
             found += self._half(unit, "mlp", half, "forward", "recompute")
             found += in_turn(_inverse(calls), hidden)
         return found
+
+    def _heads_again(self, unit: Unit) -> tuple[tuple[TimedCollective, ...], tuple[TimedCollective, ...]]:
+        """Exchanges of heads that recomputation of attention, and not of the whole layer, does once more.
+
+        What is kept are values of own tokens with all heads, or results with own heads of all tokens.
+        """
+        how = recomputation(unit, self.plan)
+        is_again = how == "operations" or (how == "selective" and "core_attn" in self.plan.recompute_modules)
+        if not is_again or not self.plan.exchanges_heads:
+            return (), ()
+        return self._beside(unit, "mixer", backward=False)
 
     def _has_experts_again(self, unit: Unit) -> bool:
         is_mixture = unit.layer is not None and unit.layer.mlp == "experts"
@@ -192,14 +206,15 @@ class UnitOperations:
         before, after = self._around(unit, name, backward=is_back)
         overlap = self.plan.overlap
         hidden = overlap.tensor if name in _WITH_PRODUCTS else 0.0
-        beside = self._beside(unit, name, backward=is_back)
+        beside, behind = self._beside(unit, name, backward=is_back)
         routed = self.communication.exchange if name == "mlp" and self.exchanges(unit) else ()
         found = in_turn(before, 1 - hidden)
         found += in_turn(routed, 1 - overlap.expert)
         found += in_turn(beside, 1 - overlap.context)
         matmul_s = _hide(found, (*before, *after), hidden, matmul_s, about)
-        core_s = _hide(found, beside, overlap.context, core_s, about)
+        core_s = _hide(found, (*beside, *behind), overlap.context, core_s, about)
         found.append(Compute(duration_ps=duration_ps(matmul_s + core_s + memory_s), label=label(about)))
+        found += in_turn(behind, 1 - overlap.context)
         found += in_turn(_inverse(routed), 1 - overlap.expert)
         return found + in_turn(after, 1 - hidden)
 
@@ -216,11 +231,15 @@ class UnitOperations:
             return (), ()
         return calls.before(unit.layer, name), calls.after(unit.layer, name)
 
-    def _beside(self, unit: Unit, name: str, *, backward: bool) -> tuple[TimedCollective, ...]:
+    def _beside(
+        self, unit: Unit, name: str, *, backward: bool
+    ) -> tuple[tuple[TimedCollective, ...], tuple[TimedCollective, ...]]:
+        """Calls of context parallelism before and behind attention."""
         kind = unit.layer
         if name != "mixer" or kind is None or kind.mixer not in {"attention", "window"}:
-            return ()
-        return self.communication.context(backward=backward)
+            return (), ()
+        calls = self.communication
+        return calls.context(backward=backward), calls.context_back(backward=backward)
 
     def _go(self, unit: Unit) -> list[Operation]:
         return [Notify(token=EXPERT_GO)] if self.exchanges(unit) and self.plan.overlap.expert > 0 else []
@@ -329,8 +348,8 @@ class UnitOperations:
             before, after = self._around(unit, name, backward=backward)
             hidden = overlap.tensor if name in _WITH_PRODUCTS else 0.0
             total += _exposed((*before, *after), hidden, HIDING_SHARE * duration_ps(matmul_s))
-            beside = self._beside(unit, name, backward=backward)
-            total += _exposed(beside, overlap.context, HIDING_SHARE * duration_ps(core_s))
+            beside, behind = self._beside(unit, name, backward=backward)
+            total += _exposed((*beside, *behind), overlap.context, HIDING_SHARE * duration_ps(core_s))
             computed_ps += duration_ps(half.backward_s if backward else half.forward_s)
         if self.exchanges(unit):
             exchange = self.communication.exchange

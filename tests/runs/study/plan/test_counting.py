@@ -7,13 +7,17 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from helpers.plan_questions import searched
+from helpers.plan_questions import searched_tree
 
 from weftwork.study.plan.counting import CountedPlans, Counting, count_plans
 from weftwork.study.plan.space import parts
 from weftwork.study.pool.side_by_side import Workers
 
-FOUND = 29  # a question with some thousand plans
+QUESTION = {  # with some thousand plans
+    "schema": 3,
+    "fabric": {"topology": "rail-optimized", "gpus": 64, "node": "dgx-b200", "switch": "tomahawk-5"},
+    "training": {"model": "qwen3.5-397b-a17b", "global_batch": 512, "micro_batch": 2},
+}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +28,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Counting, list[str]
 
 
 def counting(folder: Path, until_s: float = inf) -> tuple[Counting, list[CountedPlans], list[str]]:
-    asked = searched(FOUND, folder, gpus=(64,))
+    asked = searched_tree(QUESTION, frozenset({"micro_batch"}), folder)
     assert asked is not None
     kept: list[CountedPlans] = []
     heard: list[str] = []

@@ -96,7 +96,7 @@ def alternatives(key: str, values: tuple[Any, ...]) -> list[Any]:
     annotation = {"recompute_every": (2, 4), "zero": (0, 1, 2, 3), "expert_tensor": (1, 2)}
     words = {
         "schedule": get_args(PipelineSchedule), "recompute": get_args(Recompute), "gradients": ("bf16", "bf16+fp32"),
-        "phase": ("fine-tuning-lora",), "order": ("tp-cp-pp-dp",),
+        "phase": ("fine-tuning-lora",), "order": ("tp-cp-pp-dp",), "context_exchange": ("all-to-all",),
     }  # fmt: skip
     return [value for value in {**annotation, **words}[key] if value not in values]
 
@@ -123,6 +123,7 @@ EXCLUDED: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "megatron": [
         ("llama-3-8b", {"zero": 2, "order": "tp-cp-pp-dp"}),
         ("llama-3-8b", {"zero": 3, "prefetch": False}),
+        ("llama-3-8b", {"context_exchange": "all-to-all", "context": 8, "tensor": 2}),
         ("nemotron-h-56b", {"pipeline": 4}),
         ("nemotron-3-super", {"pipeline": 4, "virtual_stages": 22, "balanced_ends": True}),
         ("deepseek-v3", {"pipeline": 2, "layout": "Et*30|t*31mL", "virtual_stages": 1}),

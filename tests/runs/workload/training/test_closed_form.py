@@ -71,6 +71,24 @@ def test_what_recipes_set_is_exact_where_nothing_shares_a_link(keys: str, tmp_pa
 @pytest.mark.parametrize(
     "keys",
     [
+        "context: 8",
+        "context: 4, tensor: 2, recompute: full",
+        "context: 8, recompute: selective",
+        "context: 2, tensor: 2, pipeline: 2, sequence_parallel: false, recompute: operations",
+    ],
+)
+def test_an_exchange_of_heads_is_exact_where_nothing_shares_a_link(keys: str, tmp_path: Path) -> None:
+    prepared = scenario(tmp_path, f"gpus: 8, overlap: {{data: 0}}, context_exchange: all-to-all, {keys}", batch=16)
+    whole = closed(prepared)
+    assert whole.total_ps == pytest.approx(flow_ps(prepared), rel=0.01 if "pipeline" in keys else 1e-6)
+    (job,) = prepared.jobs
+    ring = job.plan.model_copy(update={"context_exchange": "ring"})
+    assert whole.total_ps != closed(prepared, ring).total_ps
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
         "overlap: {data: 0}, recompute: selective, recompute_modules: [moe, layernorm]",
         "overlap: {data: 0, expert: 1}, software: {exchange_multiprocessors: 32, exchange_efficiency: 0.5}",
         "overlap: {data: 0}, software: {name: megatron-bridge-26.04, expert_streams: 4, graphs: [attn, moe_router]}",
@@ -134,6 +152,8 @@ def test_answers_are_shared_and_stay_those_of_each_plan(tokens: int, tmp_path: P
         {"tensor": 4, "data": 2},
         {"tensor": 1, "data": 8},
         {"order": "tp-cp-pp-dp"},
+        {"context": 2, "data": 2},
+        {"context": 2, "data": 2, "context_exchange": "all-to-all"},
         {"overlap": base.overlap.model_copy(update={"tensor": 0.5, "data": 0.5})},
         {"gradient_bytes": 2},
         {"recompute": "selective"},

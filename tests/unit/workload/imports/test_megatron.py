@@ -45,6 +45,22 @@ def test_the_usual_values_are_the_defaults_of_a_scenario() -> None:
     assert {key: found[key] for key in USUAL} == dict(USUAL)
 
 
+@pytest.mark.parametrize("words", ["a2a+p2p", "a2a p2p"])
+def test_an_exchange_that_no_key_says_is_told(words: str) -> None:
+    found = read(f"--context-parallel-size 2 --cp-comm-type {words}")
+    assert found.ignored["--cp-comm-type"].startswith("changes time")
+    assert "training.context_exchange" not in found.keys
+    assert (
+        "wanted some of p2p, all_gather" in refused("--context-parallel-size 2 --cp-comm-type x")["--cp-comm-type"][0]
+    )
+
+
+def test_one_rank_exchanges_nothing() -> None:
+    found = read("--cp-comm-type a2a")
+    assert found.read["--cp-comm-type"] == "nothing: one rank has the whole sequence"
+    assert "training.context_exchange" not in found.keys
+
+
 def test_an_argument_is_in_one_table_alone() -> None:
     assert not READ.keys() & IGNORED.keys()
     assert not REFUSED.keys() & (READ.keys() | IGNORED.keys())
@@ -59,6 +75,9 @@ def test_an_argument_is_in_one_table_alone() -> None:
         ("--tensor-model-parallel-size=4", "tensor", 4),
         ("--pipeline-model-parallel-size 2", "pipeline", 2),
         ("--context-parallel-size 2", "context", 2),
+        ("--context-parallel-size 2 --cp-comm-type a2a", "context_exchange", "all-to-all"),
+        ("--context-parallel-size 2 --cp-comm-type all_gather", "context_exchange", "ring"),
+        ("--context-parallel-size 2 --cp-comm-type p2p p2p all_gather", "context_exchange", "ring"),
         ("--expert-model-parallel-size 8", "expert", 8),
         ("--tensor-model-parallel-size 2 --sequence-parallel", "sequence_parallel", True),
         ("--tensor-model-parallel-size 2", "sequence_parallel", False),
@@ -347,10 +366,12 @@ def test_some_arguments_are_enough_for_a_plan() -> None:
 
 
 def test_arguments_that_are_not_read_say_why() -> None:
-    found = read("--lr 1e-4 --my-own x --log-intervall 3 --optimizer adam --cp-comm-type a2a $MORE")
+    found = read(
+        "--lr 1e-4 --my-own x --log-intervall 3 --optimizer adam --hierarchical-context-parallel-sizes 2 $MORE"
+    )
     assert found.ignored["--lr"] == "how weights are learnt; says nothing about time"
     assert found.ignored["--optimizer"] == "says what a scenario has anyway"
-    assert found.ignored["--cp-comm-type"].startswith("changes time")
+    assert found.ignored["--hierarchical-context-parallel-sizes"].startswith("changes time")
     assert dict(found.unknown) == {"--my-own": None, "--log-intervall": "--log-interval", "$MORE": None}
 
 

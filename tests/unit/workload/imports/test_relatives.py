@@ -71,6 +71,7 @@ def test_what_changes_a_result_is_told_apart(name: str) -> None:
         ("megatron-deepspeed", {"--checkpoint-activations": ""}, "recompute", "full"),
         ("megatron-deepspeed", {"--recompute-activations": ""}, "recompute", "selective"),
         ("megatron-deepspeed", {"--ds-sequence-parallel-size": 2}, "context", 2),
+        ("megatron-deepspeed", {"--ds-sequence-parallel-size": 2}, "context_exchange", "all-to-all"),
         ("megatron-deepspeed", {"--no-pipeline-parallel": ""}, "pipeline", 1),
         ("megatron-deepspeed", {"--use-flash-attn-v2": ""}, "software.flash_attention", True),
         ("megatron-deepspeed", {}, "software.name", "megatron-deepspeed"),

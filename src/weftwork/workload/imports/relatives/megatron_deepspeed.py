@@ -2,8 +2,8 @@
 
 With ``--bf16`` and ZeRO stage 0 DeepSpeed's optimizer for BF16 shards its state over data parallel ranks all the same,
 as ZeRO 1 does: bigscience-workshop/bigscience, train/tr11-176B-ml/tr11-176B-ml.slurm, "bf16 must use z0! it implements
-its own zero stage 1 equivalent". Sequence parallel ranks of DeepSpeed (Ulysses) are read as context ranks, whose
-exchange is another one.
+its own zero stage 1 equivalent". Sequence parallel ranks of DeepSpeed (Ulysses) are read as context ranks that exchange
+heads.
 Source: microsoft/Megatron-DeepSpeed, megatron/arguments.py (commit 060fb402, and its later main branch);
 bigscience-workshop/Megatron-DeepSpeed, megatron/arguments.py, for ``--pad-vocab-size-to`` and ``--embed-layernorm``.
 Leaves out: the file of ``--deepspeed_config``, which a script often writes itself.
@@ -188,10 +188,7 @@ def _layers(job: SettingReader) -> None:
     if ranks is not None:
         job.give("--context-parallel-size", str(ranks), by="--ds-sequence-parallel-size")
         if ranks > 1:
-            job.say(
-                "--ds-sequence-parallel-size",
-                "context ranks pass keys and values on in a ring, those of DeepSpeed exchange heads",
-            )
+            job.give("--cp-comm-type", "a2a", by="--ds-sequence-parallel-size")
 
 
 def _experts(job: SettingReader) -> None:

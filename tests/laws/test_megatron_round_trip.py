@@ -166,6 +166,7 @@ def models(draw: st.DrawFn) -> Model:
         "vocabulary": draw(SIZES),
         "sequence": draw(SIZES),
         "is_gated": is_gated,
+        "has_squared_relu": not is_gated and draw(st.booleans()),
         "has_tied_embeddings": draw(st.booleans()),
         "has_dropout": draw(st.booleans()),
     }

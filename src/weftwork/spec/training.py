@@ -107,6 +107,7 @@ class Model(Record):
     sequence: int = Field(default=2048, gt=0)  # tokens it was made for
     has_stated_sequence: bool = True  # else the default stands, and a job that rests on it says so
     is_gated: bool = False  # three matrices in an MLP (SwiGLU) instead of two
+    has_squared_relu: bool = False  # without gates: the activation, else GELU; no time or memory depends on it
     has_tied_embeddings: bool = True
     has_dropout: bool = True
     has_query_key_norm: bool = False  # of every head, in front of attention

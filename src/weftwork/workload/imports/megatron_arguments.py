@@ -38,7 +38,7 @@ _FLAGS: Final = """
     --accumulate-allreduce-grads-in-fp32 --use-tp-pp-dp-mapping --account-for-embedding-in-pipeline-split
     --account-for-loss-in-pipeline-split --overlap-grad-reduce --overlap-param-gather --tp-comm-overlap
     --no-overlap-p2p-communication --overlap-moe-expert-parallel-comm --async-save
-    --moe-grouped-gemm --moe-enable-deepep --group-query-attention --swiglu --quick-geglu
+    --moe-grouped-gemm --moe-enable-deepep --group-query-attention --swiglu --quick-geglu --squared-relu
     --untie-embeddings-and-output-weights --multi-latent-attention --qk-layernorm --first-last-layers-bf16
     --enable-cuda-graph --external-cuda-graph --moe-router-fusion --moe-use-legacy-grouped-gemm
     --mtp-use-repeated-layer --fp8-param-gather --fp4-param-gather
@@ -152,7 +152,7 @@ _GROUPS: Final[Mapping[str, str]] = {
         --rope-scaling-factor --rope-type --no-rope-freq --rotary-scaling-factor --mscale --mscale-all-dim
         --relative-attention-num-buckets --relative-attention-max-distance --mrope-section --normalization
         --norm-epsilon --apply-layernorm-1p --qk-l2-norm --disable-bias-linear --add-qkv-bias
-        --apply-residual-connection-post-layernorm --openai-gelu --squared-relu --softmax-type
+        --apply-residual-connection-post-layernorm --openai-gelu --softmax-type
         --activation-func-clamp-value --glu-linear-offset --attention-softmax-in-fp32 --apply-query-key-layer-scaling
         --moe-router-dtype
     """,

@@ -41,6 +41,7 @@ MODEL_ARGUMENTS: Final = {
     "--max-position-embeddings": "sequence",
     "--swiglu": "is_gated",
     "--quick-geglu": "is_gated",
+    "--squared-relu": "has_squared_relu",
     "--untie-embeddings-and-output-weights": "has_tied_embeddings",
     "--attention-dropout": "has_dropout",
     "--hidden-dropout": "has_dropout",
@@ -197,6 +198,9 @@ def _kind(reader: ArgumentReader, config: dict[str, Any], assumed: dict[str, str
     experts = reader.whole("--num-experts", 0, low=0) or 0
     layers, ffn = config["num_hidden_layers"], config["intermediate_size"]
     pattern = reader.word("--hybrid-override-pattern")
+    squares = reader.flag("--squared-relu")
+    if squares and is_gated:
+        reader.wrong("--squared-relu", "found with a gated activation, wanted one of the two")
     is_latent = reader.flag("--multi-latent-attention")
     mixtures = _expert_layers(reader, layers) if experts else 0
     extras = _experts(reader, experts, ffn, assumed) if experts and (mixtures or pattern) else {}
@@ -235,7 +239,7 @@ def _kind(reader: ArgumentReader, config: dict[str, Any], assumed: dict[str, str
             "mlp_only_layers": list(range(layers - mixtures)),
         }
     if not is_gated:
-        return {"model_type": "gpt2", "n_inner": ffn}
+        return {"model_type": "nemotron"} if squares else {"model_type": "gpt2", "n_inner": ffn}
     return {"model_type": "qwen3" if reader.flag("--qk-layernorm") else "llama"}
 
 
@@ -279,6 +283,7 @@ def _hybrid(reader: ArgumentReader, pattern: str, extras: dict[str, int]) -> dic
         reader.wrong("--mamba-num-heads", "missing, wanted the heads of a Mamba layer beside its pattern")
     found = {
         "model_type": "nemotron_h",
+        "mlp_hidden_act": "relu2" if reader.flag("--squared-relu") else "gelu",
         "hybrid_override_pattern": pattern,
         "mamba_num_heads": reader.whole("--mamba-num-heads", 1),
         "mamba_head_dim": reader.whole("--mamba-head-dim", 64),
@@ -381,7 +386,7 @@ def _of_the_catalogue(described: Model, words: int | None, padded: int) -> list[
     The vocabulary counts where it is known, padded or not. Where it is not known, and several models differ in it,
     those that were made for as many tokens come alone.
     """
-    sizes = {"name", "sequence", "vocabulary"}
+    sizes = {"name", "sequence", "vocabulary", "has_squared_relu"}
     alike = [
         known
         for known in (model(name) for name in MODELS)
@@ -422,7 +427,7 @@ def model_arguments(model: Model) -> tuple[list[str], dict[str, str]]:
         words += ["--ffn-hidden-size", str(model.ffn)]
     if model.key_value_heads != model.heads:
         words += ["--group-query-attention", "--num-query-groups", str(model.key_value_heads)]
-    words += ["--swiglu"] if model.is_gated else []
+    words += ["--swiglu"] if model.is_gated else ["--squared-relu"] if model.has_squared_relu else []
     words += [] if model.has_tied_embeddings else ["--untie-embeddings-and-output-weights"]
     drop = str(_DROPOUT) if model.has_dropout else "0.0"
     words += ["--attention-dropout", drop, "--hidden-dropout", drop]

@@ -250,8 +250,18 @@ def _gpt2(keys: _Keys) -> dict[str, Any]:
 
 
 def _plain_mlp(keys: _Keys) -> dict[str, Any]:
-    """Attention and an MLP of two matrices in every layer: GPT-NeoX, and Nemotron with its squared ReLU."""
+    """Attention and an MLP of two matrices in every layer."""
     return {**_body(keys, is_gated=False, is_tied=False), "ffn": keys.whole("intermediate_size")}
+
+
+def _nemotron(keys: _Keys) -> dict[str, Any]:
+    return {**_plain_mlp(keys), "has_squared_relu": _squares(keys, "hidden_act")}
+
+
+def _squares(keys: _Keys, name: str) -> bool:
+    """Whether the activation under a name is the squared ReLU, as in all models of Nemotron's authors."""
+    activation = keys.tree.get(name)
+    return activation is None or activation == "relu2"
 
 
 def _mistral(keys: _Keys) -> dict[str, Any]:
@@ -485,6 +495,7 @@ def _hybrid(keys: _Keys) -> dict[str, Any]:
     }
     found = {
         **body,
+        "has_squared_relu": _squares(keys, "mlp_hidden_act"),
         "ffn": keys.whole("intermediate_size") if "-" in pattern else 0,
         "prediction_layers": keys.whole("num_nextn_predict_layers", default=0, low=0),
         "state_space": StateSpace(**spaces),
@@ -552,7 +563,7 @@ ARCHITECTURES: Final[Mapping[str, Callable[[_Keys], dict[str, Any]]]] = {
     "gpt_oss": _gpt_oss,
     "gpt2": _gpt2,
     "gpt_neox": _plain_mlp,
-    "nemotron": _plain_mlp,
+    "nemotron": _nemotron,
     "nemotron_h": _hybrid,
     "grok-1": _grok,
 }

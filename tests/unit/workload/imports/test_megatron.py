@@ -55,6 +55,14 @@ def test_an_exchange_that_no_key_says_is_told(words: str) -> None:
     )
 
 
+def test_squared_relu_is_read_and_excludes_gates() -> None:
+    found = read("--squared-relu --num-query-groups 2 --group-query-attention")
+    assert found.model is not None
+    assert found.model.has_squared_relu
+    assert found.read["--squared-relu"] == "model.has_squared_relu: true"
+    assert "wanted one of the two" in refused("--squared-relu --swiglu")["--squared-relu"][0]
+
+
 def test_one_rank_exchanges_nothing() -> None:
     found = read("--cp-comm-type a2a")
     assert found.read["--cp-comm-type"] == "nothing: one rank has the whole sequence"

@@ -232,6 +232,8 @@ def _activation(job: SettingReader) -> None:
     activation = job.word("model.activation", (*_GATED, *_PLAIN))
     if activation in _GATED:
         job.give("--swiglu", by="model.activation")
+    elif activation == "squared-relu":
+        job.give("--squared-relu", by="model.activation")
     elif activation is not None:
         job.say("model.activation", "model.is_gated: false")
 

@@ -21,13 +21,13 @@ struct Buffer {
     row.reserve_bytes = 1'000;
     row.alpha = row.egress_alpha = alpha;
   }
-  [[nodiscard]] SwitchView view() { return {node, row, {}, {}, PortId(0), NodeId(0), 0, false}; }
+  [[nodiscard]] SwitchView view() { return {node, row, {}, {}, PortId(0), QueueId(0), NodeId(0), 0, false}; }
   [[nodiscard]] Verdict judged(std::size_t from, std::int64_t bytes, bool lossless, std::int64_t headroom = 0) {
     return judge(view(), ingresses[from], headroom, queue, bytes, lossless);
   }
   [[nodiscard]] std::int64_t shared_by_ingresses() const {
     std::int64_t bytes = 0;
-    for (const Ingress& ingress : ingresses) bytes += above(ingress.used, row.reserve_bytes);
+    for (const Ingress& ingress : ingresses) bytes += shared_growth(0, ingress.used, row.reserve_bytes);
     return bytes;
   }
 };

@@ -174,7 +174,7 @@ def test_provenance_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     order: list[str] = []
     write = runs._write_json
     monkeypatch.setattr(runs, "_write_json", lambda path, document: (order.append(path.name), write(path, document)))
-    monkeypatch.setattr(pq, "write_table", lambda _, path: order.append(path.name))
+    monkeypatch.setattr(pq, "write_table", lambda _, path, **_options: order.append(path.name))
     written(tmp_path / "run")
     assert order[-1] == "provenance.json"
     assert len(order) == len(set(order)) > 2

@@ -118,6 +118,11 @@ template <std::same_as<std::int64_t>... Facts>
 
 }  // namespace detail
 
+/// A condition as a value, so that a checker takes it as it is written.
+[[gnu::always_inline]] constexpr bool holds(bool condition) {
+  return condition;
+}
+
 /// An invariant does not hold: the run ends with its text. `names` are those of the numbers that tell where and how.
 template <typename... Facts>
 [[noreturn, gnu::cold, gnu::noinline]] void break_off(Invariant invariant,
@@ -130,8 +135,8 @@ template <typename... Facts>
 
 /// Assert an invariant: must_hold(condition, Invariant::name, "names of numbers", numbers...). A macro, so that the
 /// numbers are read where the assertion fails and nowhere else: a function would read them before it asks.
-#define must_hold(condition, ...)         \
-  do {                                    \
-    if (!(condition)) [[unlikely]]        \
-      ::weftwork::break_off(__VA_ARGS__); \
+#define must_hold(condition, ...)                   \
+  do {                                              \
+    if (!::weftwork::holds(condition)) [[unlikely]] \
+      ::weftwork::break_off(__VA_ARGS__);           \
   } while (false)

@@ -211,7 +211,7 @@ inline void claim(State& s, StreamId id, RankId peer, const OpRow& op, Ps now_ps
 
 inline void raise_token(const Setup& setup, Schedule& schedule, JobState& job, RankId rank, std::int64_t token,
                         Ps now_ps) {
-  must_hold(static_cast<std::size_t>(token) < job.tokens_of_rank, Invariant::stream_step_in_order,  // nor below 0
+  must_hold(token >= 0 && std::cmp_less(token, job.tokens_of_rank), Invariant::stream_step_in_order,
             "at_ps rank token tokens", now_ps, rank, token, job.tokens_of_rank);
   job.token(rank, token) += 1;
   must_hold(job.token(rank, token) > 0, Invariant::stream_step_in_order, "at_ps rank token raised", now_ps, rank, token,

@@ -276,7 +276,7 @@ inline void handle_cut(State& s, Packet* packet, Ps now_ps) {
   const Receiver& receiver = qp.receiver;
   must_hold(std::cmp_less(packet->seq, qp.sender.high), Invariant::only_sent_packets_arrive,
             "at_ps queue_pair seq high", now_ps, id, packet->seq, qp.sender.high);
-  must_hold(packet->bytes == s.setup.in.transport.trim_bytes, Invariant::frame_fits_its_record,
+  must_hold(std::cmp_equal(packet->bytes, s.setup.in.transport.trim_bytes), Invariant::frame_fits_its_record,
             "at_ps queue_pair seq bytes", now_ps, id, packet->seq, packet->bytes);
   open_receiver(s.setup, s.hosts, s.calls, s.recordings, qp, id);
   bool acknowledge_now = false;
